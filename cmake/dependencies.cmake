@@ -1,0 +1,30 @@
+# Libraries; why each: docs/decisions/. Packages are installed by tools/bootstrap.
+find_package(PkgConfig REQUIRED)
+find_package(Threads REQUIRED)
+pkg_check_modules(UV REQUIRED IMPORTED_TARGET libuv)
+pkg_check_modules(CRYPTO REQUIRED IMPORTED_TARGET libcrypto)
+pkg_check_modules(SSL REQUIRED IMPORTED_TARGET libssl)
+pkg_check_modules(ROCKSDB REQUIRED IMPORTED_TARGET rocksdb)
+pkg_check_modules(EXPAT REQUIRED IMPORTED_TARGET expat)
+pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson)
+pkg_check_modules(ISAL REQUIRED IMPORTED_TARGET libisal)
+pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
+pkg_check_modules(CMOCKA REQUIRED IMPORTED_TARGET cmocka)
+find_library(FGW_BOOST_CONTEXT boost_context REQUIRED)
+
+# llhttp: Debian 12 ships Node.js's generated sources, newer Debian a library.
+find_path(FGW_LLHTTP_SOURCES llhttp.c PATHS /usr/share/llhttp /usr/share/nodejs/llhttp)
+find_path(FGW_LLHTTP_INCLUDE llhttp.h PATHS /usr/share/include/llhttp /usr/include)
+if(FGW_LLHTTP_SOURCES)
+    add_library(fgw_llhttp STATIC ${FGW_LLHTTP_SOURCES}/api.c ${FGW_LLHTTP_SOURCES}/http.c
+        ${FGW_LLHTTP_SOURCES}/llhttp.c)
+    # Loose mode accepts two request-smuggling forms.
+    target_compile_definitions(fgw_llhttp PUBLIC LLHTTP_STRICT_MODE=1)
+    target_compile_options(fgw_llhttp PRIVATE -O2 -w)
+    target_include_directories(fgw_llhttp SYSTEM PUBLIC ${FGW_LLHTTP_INCLUDE})
+else()
+    find_library(FGW_LLHTTP_LIBRARY llhttp REQUIRED)
+    add_library(fgw_llhttp INTERFACE)
+    target_include_directories(fgw_llhttp SYSTEM INTERFACE ${FGW_LLHTTP_INCLUDE})
+    target_link_libraries(fgw_llhttp INTERFACE ${FGW_LLHTTP_LIBRARY})
+endif()
