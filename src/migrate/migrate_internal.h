@@ -108,6 +108,8 @@ const char *fgw_migrate_holder_text(struct fgw_migrate_engine *e,
 /* -- control.c ----------------------------------------------------------------------------- */
 /* Makes and checks the control tables and the lock row; any number may do so at once. */
 enum fgw_migrate_exit fgw_migrate_bootstrap(struct fgw_migrate_engine *e);
+/* Only the lock's table and row. */
+enum fgw_migrate_exit fgw_migrate_bootstrap_lock(struct fgw_migrate_engine *e);
 /* Expected shape of control table `index` (NULL behind the last). */
 const struct fgw_migrate_statement *fgw_migrate_control_table(struct fgw_migrate_engine *e,
                                                               size_t index);
@@ -195,8 +197,12 @@ enum fgw_migrate_exit fgw_migrate_set_intent(struct fgw_migrate_engine *e, int64
 enum fgw_migrate_exit fgw_migrate_compare_all(struct fgw_migrate_engine *e, bool report);
 
 /* -- up.c ---------------------------------------------------------------------------------- */
+/* Runs the open steps of the plan, S0 to S11; `how` goes into the journal. Under the lock. */
 enum fgw_migrate_exit fgw_migrate_run_open(struct fgw_migrate_engine *e, const char *how);
+/* Loads afresh and compares. */
+enum fgw_migrate_exit fgw_migrate_verify_locked(struct fgw_migrate_engine *e);
 
+/* Fills the report from what was loaded last. */
 enum fgw_migrate_exit fgw_migrate_finish(struct fgw_migrate_engine *e, const char *command,
                                          enum fgw_migrate_exit exit);
 
