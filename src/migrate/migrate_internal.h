@@ -163,6 +163,11 @@ bool fgw_migrate_work_left(const struct fgw_migrate_engine *e);
 bool fgw_migrate_in_scope(const struct fgw_migrate_engine *e, const struct fgw_migrate_file *file);
 bool fgw_migrate_recorded(const struct fgw_migrate_journal_row *row);
 
+/* Journal mark of rows a repair moved to `saved` and brought back. */
+void fgw_migrate_copy_sha(struct fgw_migrate_engine *e, const char *saved,
+                          char out_sha[FGW_MIGRATE_SHA_MAX]);
+bool fgw_migrate_copied_back(struct fgw_migrate_engine *e, const char *saved);
+
 /* -- adopt.c ------------------------------------------------------------------------------- */
 struct fgw_migrate_adoption {
     const char *how; /* fresh, adopted, rebuilt */

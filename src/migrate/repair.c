@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 
-enum { MOVE_BATCH = 50 };
+enum { PAGE_ROWS = 50 };
 
 /* -- rows ---------------------------------------------------------------------------------- */
 
@@ -73,15 +73,27 @@ static enum fgw_migrate_exit remove_row(struct fgw_migrate_engine *e,
     }
 }
 
-static enum fgw_migrate_exit read_rows(struct fgw_migrate_engine *e,
-                                       const struct fgw_migrate_table *from, size_t limit,
-                                       struct fgw_migrate_cells **out_rows, size_t *out_count)
+/* A walk over a table, page by page; memory of a page lasts until the next. */
+struct walk {
+    const struct fgw_migrate_table *table;
+    struct fgw_bytes cursor;
+    bool over;
+    struct fgw_migrate_cells *rows;
+    size_t count;
+};
+
+static enum fgw_migrate_exit next_page(struct fgw_migrate_engine *e, struct walk *walk)
 {
+    struct fgw_bytes from = fgw_arena_copy(e->arena, walk->cursor);
     int attempt = 0;
     for (;;) {
-        struct fgw_migrate_answer answer = e->ops->rows_read(e->context, e->keyspace, from, limit,
-                                                             e->scratch, out_rows, out_count);
+        fgw_arena_reset(e->scratch);
+        walk->cursor = from;
+        struct fgw_migrate_answer answer =
+            e->ops->rows_read(e->context, e->keyspace, walk->table, PAGE_ROWS, &walk->cursor,
+                              e->scratch, &walk->rows, &walk->count);
         if (answer.class == FGW_MIGRATE_OK) {
+            walk->over = walk->cursor.len == 0;
             return FGW_MIGRATE_EXIT_OK;
         }
         enum fgw_migrate_exit exit = settle(e, "reading rows", &answer, &attempt);
@@ -91,31 +103,46 @@ static enum fgw_migrate_exit read_rows(struct fgw_migrate_engine *e,
     }
 }
 
-/* The source shrinks as it goes, so a run that is killed goes on where it was. */
+static enum fgw_migrate_exit move_page(struct fgw_migrate_engine *e,
+                                       const struct fgw_migrate_action *action,
+                                       const struct walk *walk)
+{
+    fgw_migrate_point(e, FGW_MIGRATE_AT_MOVE);
+    for (size_t i = 0; i < walk->count; i++) {
+        enum fgw_migrate_exit exit = write_row(e, action->to, walk->rows[i].cells);
+        if (exit == FGW_MIGRATE_EXIT_OK) {
+            exit = remove_row(e, action->from, walk->rows[i].cells);
+        }
+        if (exit != FGW_MIGRATE_EXIT_OK) {
+            return exit;
+        }
+    }
+    return FGW_MIGRATE_EXIT_OK;
+}
+
+/* Passes over the source until one finds nothing: it shrinks as it goes, so a run that is killed
+ * goes on where it was, and a row written meanwhile is moved too. */
 static enum fgw_migrate_exit move_rows(struct fgw_migrate_engine *e,
                                        const struct fgw_migrate_action *action)
 {
     size_t moved = 0;
     for (;;) {
-        struct fgw_migrate_cells *rows;
-        size_t count = 0;
-        fgw_arena_reset(e->scratch);
-        enum fgw_migrate_exit exit = read_rows(e, action->from, MOVE_BATCH, &rows, &count);
-        if (exit != FGW_MIGRATE_EXIT_OK || count == 0) {
-            fgw_migrate_logf(e, FGW_MIGRATE_LOG_INFO, "%zu rows of %s moved to %s", moved,
-                             action->from->name, action->to->name);
-            return exit;
-        }
-        fgw_migrate_point(e, FGW_MIGRATE_AT_MOVE);
-        for (size_t i = 0; i < count; i++) {
-            exit = write_row(e, action->to, rows[i].cells);
+        struct walk walk = {.table = action->from};
+        size_t before = moved;
+        while (!walk.over) {
+            enum fgw_migrate_exit exit = next_page(e, &walk);
             if (exit == FGW_MIGRATE_EXIT_OK) {
-                exit = remove_row(e, action->from, rows[i].cells);
+                exit = move_page(e, action, &walk);
             }
             if (exit != FGW_MIGRATE_EXIT_OK) {
                 return exit;
             }
-            moved++;
+            moved += walk.count;
+        }
+        if (moved == before) {
+            fgw_migrate_logf(e, FGW_MIGRATE_LOG_INFO, "%zu rows of %s moved to %s", moved,
+                             action->from->name, action->to->name);
+            return FGW_MIGRATE_EXIT_OK;
         }
     }
 }
@@ -175,19 +202,30 @@ static enum fgw_migrate_exit copy_row(struct fgw_migrate_engine *e,
 static enum fgw_migrate_exit copy_back(struct fgw_migrate_engine *e,
                                        const struct fgw_migrate_action *action)
 {
-    struct fgw_migrate_cells *rows;
+    struct walk walk = {.table = action->from};
     size_t count = 0;
     size_t fitted = 0;
-    fgw_arena_reset(e->scratch);
-    enum fgw_migrate_exit exit = read_rows(e, action->from, SIZE_MAX / 1024 / 1024, &rows, &count);
-    for (size_t i = 0; exit == FGW_MIGRATE_EXIT_OK && i < count; i++) {
-        exit = copy_row(e, action, rows[i].cells, &fitted);
+    while (!walk.over) {
+        enum fgw_migrate_exit exit = next_page(e, &walk);
+        for (size_t i = 0; exit == FGW_MIGRATE_EXIT_OK && i < walk.count; i++) {
+            exit = copy_row(e, action, walk.rows[i].cells, &fitted);
+        }
+        if (exit != FGW_MIGRATE_EXIT_OK) {
+            return exit;
+        }
+        count += walk.count;
     }
-    if (exit == FGW_MIGRATE_EXIT_OK) {
-        fgw_migrate_note(e, "%zu of %zu rows kept in %s are in %s as well; the rest lack a key"
-                         " column", fitted, count, action->from->name, action->to->name);
-    }
-    return exit;
+    fgw_migrate_note(e, "%zu of %zu rows kept in %s are in %s as well; the rest lack a key column",
+                     fitted, count, action->from->name, action->to->name);
+    struct fgw_migrate_journal_row row = {.version = action->version,
+                                          .stmt = action->stmt,
+                                          .state = FGW_MIGRATE_STEP_DONE,
+                                          .started_ms = e->ops->now_wall_ms(e->context),
+                                          .finished_ms = e->ops->now_wall_ms(e->context),
+                                          .attempts = 1};
+    fgw_migrate_copy_sha(e, action->from->name, row.sha);
+    fgw_migrate_copy_text(row.how, sizeof row.how, "copied");
+    return fgw_migrate_put_journal(e, &row);
 }
 
 /* -- evidence ------------------------------------------------------------------------------ */
@@ -379,21 +417,15 @@ static void list_actions(struct fgw_migrate_engine *e, const struct fgw_migrate_
     e->report.pending_count = e->report.pending_cap = total;
 }
 
-/* Copies back are listed every time a saved table is there; alone they are nothing to decide. */
 static bool anything_wrong(const struct fgw_migrate_engine *e,
                            const struct fgw_migrate_actions *actions)
 {
-    for (size_t i = 0; i < actions->count; i++) {
-        if (actions->items[i].kind != FGW_MIGRATE_ACT_COPY_BACK) {
-            return true;
-        }
-    }
     for (size_t i = 0; i < e->report.finding_count; i++) {
         if (e->report.findings[i].severity == FGW_MIGRATE_ERROR) {
             return true;
         }
     }
-    return false;
+    return actions->count > 0;
 }
 
 static enum fgw_migrate_exit show(struct fgw_migrate_engine *e)

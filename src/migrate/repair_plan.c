@@ -1,8 +1,6 @@
 /* repair_plan.c: findings into steps (spec/migrations.md E2.7, E2.10). Reads only. A table of the
  * wrong key cannot be altered: empty, it is dropped and made again; with rows, they are moved to a
  * saved copy of the same shape first, and those that fit are copied back. */
-#include <stdio.h>
-
 #include "base/check.h"
 #include "migrate/repair.h"
 
@@ -237,36 +235,41 @@ static void plan_alter(struct fgw_migrate_engine *e, struct fgw_migrate_actions 
     }
 }
 
-/* A copy that an earlier repair saved, still to be brought back. */
-static void plan_copy_back(struct fgw_migrate_engine *e, struct fgw_migrate_actions *actions,
-                           const char *name, const struct fgw_migrate_table *to)
+static void add_copy_back(struct fgw_migrate_engine *e, struct fgw_migrate_actions *actions,
+                          const struct fgw_migrate_step *maker,
+                          const struct fgw_migrate_table *from, const struct fgw_migrate_table *to)
 {
-    for (size_t i = 0; i < e->now.catalog.table_count; i++) {
-        const struct fgw_migrate_table *table = e->now.catalog.tables[i];
-        char prefix[80];
-        (void)snprintf(prefix, sizeof prefix, "%s_saved_", name);
-        if (strncmp(table->name, prefix, strlen(prefix)) == 0) {
-            struct fgw_migrate_action *copy =
-                add(e, actions, FGW_MIGRATE_ACT_COPY_BACK,
-                    fgw_arena_printf(e->arena, "copy the rows of %s that fit and are not there back"
-                                     " to %s", table->name, name));
-            copy->from = table;
-            copy->to = to;
+    struct fgw_migrate_action *copy =
+        add(e, actions, FGW_MIGRATE_ACT_COPY_BACK,
+            fgw_arena_printf(e->arena, "copy the rows of %s that fit and are not there back to %s",
+                             from->name, to->name));
+    copy->version = maker->file->version;
+    copy->stmt = --actions->next_stmt;
+    copy->from = from;
+    copy->to = to;
+}
+
+/* Of copies that an earlier repair saved and did not bring back, and of the one planned here. */
+static void plan_copy_back(struct fgw_migrate_engine *e, struct fgw_migrate_actions *actions,
+                           const struct fgw_migrate_step *maker, const struct fgw_migrate_table *to)
+{
+    const char *prefix = fgw_arena_printf(e->arena, "%s_saved_", to->name);
+    const struct fgw_migrate_table *planned = NULL;
+    for (size_t i = 0; i < actions->count; i++) {
+        const struct fgw_migrate_action *action = &actions->items[i];
+        if (action->kind == FGW_MIGRATE_ACT_MOVE && strcmp(action->from->name, to->name) == 0) {
+            planned = action->to;
         }
     }
-    for (size_t i = 0; i < actions->count; i++) {
-        if (actions->items[i].kind == FGW_MIGRATE_ACT_MOVE
-            && strcmp(actions->items[i].from->name, name) == 0
-            && fgw_migrate_catalog_find(&e->now.catalog, actions->items[i].to->name) == NULL) {
-            struct fgw_migrate_table *from = fgw_migrate_table_copy(e->arena,
-                                                                    actions->items[i].to);
-            struct fgw_migrate_action *copy =
-                add(e, actions, FGW_MIGRATE_ACT_COPY_BACK,
-                    fgw_arena_printf(e->arena, "copy the rows of %s that fit back to %s",
-                                     from->name, name));
-            copy->from = from;
-            copy->to = to;
-            return;
+    if (planned != NULL) {
+        add_copy_back(e, actions, maker, planned, to);
+    }
+    for (size_t i = 0; i < e->now.catalog.table_count; i++) {
+        const struct fgw_migrate_table *table = e->now.catalog.tables[i];
+        bool again = planned != NULL && strcmp(planned->name, table->name) == 0;
+        if (strncmp(table->name, prefix, strlen(prefix)) == 0 && !again
+            && !fgw_migrate_copied_back(e, table->name)) {
+            add_copy_back(e, actions, maker, table, to);
         }
     }
 }
@@ -279,6 +282,7 @@ static enum fgw_migrate_exit plan_table(struct fgw_migrate_engine *e,
     const struct fgw_migrate_step *maker = NULL;
     struct fgw_migrate_table *want = wanted(e, name, &maker);
     if (want == NULL || maker == NULL) {
+        plan_copy_back(e, actions, create, create->statement.create);
         return FGW_MIGRATE_EXIT_OK;
     }
     struct fgw_migrate_table *have = fgw_migrate_catalog_find(&e->now.catalog, name);
@@ -295,7 +299,7 @@ static enum fgw_migrate_exit plan_table(struct fgw_migrate_engine *e,
     } else if (!whole) {
         plan_alter(e, actions, maker, want, have, &diff);
     }
-    plan_copy_back(e, actions, name, want);
+    plan_copy_back(e, actions, maker, want);
     return exit;
 }
 

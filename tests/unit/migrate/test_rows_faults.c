@@ -20,6 +20,15 @@ static void restart(uint64_t seed)
     sim_init(&sim, seed);
 }
 
+/* Control tables first, then the fault. */
+static void prepare_control(void)
+{
+    sim_add(&sim, "prepare", &sets.small, SIM_UP, 0)->kill_point = FGW_MIGRATE_AT_S0;
+    sim_run(&sim);
+    sim_forget(&sim);
+    sim.now_us += 60000000;
+}
+
 static void row01_kill_at_every_step(void **state)
 {
     (void)state;
@@ -223,6 +232,7 @@ static void row06_heartbeat_dead_or_cut(void **state)
 static void row06_lost_before_the_lease_ends(void **state)
 {
     (void)state;
+    prepare_control();
     sim.ddl_ms = 170000;
     struct sim_proc *holder = sim_add(&sim, "holder", &sets.small, SIM_UP, 0);
     holder->heartbeat_dead = true;
@@ -368,15 +378,6 @@ static void row12_visible_later(void **state)
         scene_converge(&sets.older, 1);
         scene_check_final(&sets.older);
     }
-}
-
-/* Control tables first, then the fault. */
-static void prepare_control(void)
-{
-    sim_add(&sim, "prepare", &sets.small, SIM_UP, 0)->kill_point = FGW_MIGRATE_AT_S0;
-    sim_run(&sim);
-    sim_forget(&sim);
-    sim.now_us += 60000000;
 }
 
 static void row13_never_visible(void **state)
