@@ -589,12 +589,12 @@ static void finding_text(void **state)
     assert_string_equal(
         text,
         "FGW-MIG-031 table exists with a different shape\n"
-        "  keyspace  ks (set shared)\n"
+        "  keyspace  ks (set shared)   server 10.0.0.5:9042\n"
         "  step      shared/1756300000 test, statement 1/1, line 1: CREATE TABLE multipartuploads\n"
         "  diff      key: want ((upload_id))  have ((bucket, key), upload_id);"
         " missing: expires_at timestamp, status text\n"
         "  cause     not created by a migration (no journal entry); table has no rows\n"
-        "  state     version 0; the statement is recorded as failed, nothing else changed\n"
+        "  state     nothing changed; version 0; lock released (epoch 1)\n"
         "  next      fgw migrate repair --keyspace ks\n");
 }
 
