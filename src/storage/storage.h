@@ -150,13 +150,10 @@ void fgw_storage_txn_put(struct fgw_storage_txn *txn, struct fgw_bytes key, stru
 void fgw_storage_txn_delete(struct fgw_storage_txn *txn, struct fgw_bytes key);
 /* Where block i of the operation will lie. */
 struct fgw_storage_place fgw_storage_txn_place(struct fgw_storage_txn *txn, size_t block_index);
-/* Ends the hold of (owner_id, extent): at once for a blob of one block, else by a worker in slices.
- * Unknown holds are ignored. */
+/* Ends the hold (owner_id, extent) on blob `root`: at once for a blob of one block, else by a worker
+ * in slices. A hold that is not there is ignored. */
 void fgw_storage_txn_release(struct fgw_storage_txn *txn, const uint8_t owner_id[FGW_STORAGE_ID_SIZE],
-                             uint64_t extent);
-/* Ends all holds of an owner. */
-void fgw_storage_txn_release_owner(struct fgw_storage_txn *txn,
-                                   const uint8_t owner_id[FGW_STORAGE_ID_SIZE]);
+                             uint64_t extent, const struct fgw_cid *root);
 
 /* A hold that the operation takes when it is accepted. */
 struct fgw_storage_hold {
