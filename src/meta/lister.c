@@ -124,7 +124,7 @@ enum fgw_lister_next fgw_lister_add(struct fgw_lister *lister, const struct fgw_
     return FGW_LISTER_NEXT;
 }
 
-void fgw_lister_result(const struct fgw_lister *lister, struct fgw_list *out_list)
+void fgw_lister_result(const struct fgw_lister *lister, struct fgw_object_list *out_list)
 {
     *out_list = (struct fgw_list){lister->entries, lister->count, lister->full};
 }

@@ -40,7 +40,7 @@ struct fgw_bytes fgw_lister_seek(const struct fgw_lister *lister);
 /* Adds the entry of the key last looked at; object->key must live in the arena. */
 enum fgw_lister_next fgw_lister_add(struct fgw_lister *lister, const struct fgw_object *object);
 /* Entries collected, at most query->max of them; truncated when one more was seen. */
-void fgw_lister_result(const struct fgw_lister *lister, struct fgw_list *out_list);
+void fgw_lister_result(const struct fgw_lister *lister, struct fgw_object_list *out_list);
 
 /* First key in byte order behind all keys that begin with prefix; false when there is none. */
 bool fgw_prefix_successor(struct fgw_buf *out, struct fgw_bytes prefix);

@@ -49,7 +49,7 @@ static enum rocks_scan_next take_object(void *context, struct fgw_bytes row_key,
 
 enum fgw_err rocks_object_list(struct fgw_meta *meta, struct fgw_arena *arena,
                                const struct fgw_bucket *bucket, const struct fgw_list_query *query,
-                               struct fgw_list *out_list, struct fgw_error *error)
+                               struct fgw_object_list *out_list, struct fgw_error *error)
 {
     struct rocks *rocks = rocks_of(meta);
     struct list_scan scan = {.arena = arena, .bucket = bucket};
@@ -212,7 +212,7 @@ static enum fgw_err merge(struct version_scan *scan, struct fgw_lister *lister)
 
 enum fgw_err rocks_version_list(struct fgw_meta *meta, struct fgw_arena *arena,
                                 const struct fgw_bucket *bucket, const struct fgw_list_query *query,
-                                struct fgw_list *out_list, struct fgw_error *error)
+                                struct fgw_object_list *out_list, struct fgw_error *error)
 {
     /* every key gives at least one entry, so max + 2 heads are enough for a page (the first may be
      * the marker's own) */

@@ -130,9 +130,9 @@ enum fgw_err rocks_object_delete(struct fgw_meta *, struct fgw_arena *, const st
 
 /* -- list.c -- */
 enum fgw_err rocks_object_list(struct fgw_meta *, struct fgw_arena *, const struct fgw_bucket *,
-                               const struct fgw_list_query *, struct fgw_list *, struct fgw_error *);
+                               const struct fgw_list_query *, struct fgw_object_list *, struct fgw_error *);
 enum fgw_err rocks_version_list(struct fgw_meta *, struct fgw_arena *, const struct fgw_bucket *,
-                                const struct fgw_list_query *, struct fgw_list *,
+                                const struct fgw_list_query *, struct fgw_object_list *,
                                 struct fgw_error *);
 
 /* -- upload.c -- */

@@ -161,7 +161,7 @@ static struct fgw_bytes upload_list_start(struct upload_scan *scan)
 
 /* Index entries become uploads; an entry whose row is gone is left out. */
 static enum fgw_err fill_uploads(struct fgw_meta *meta, struct upload_scan *scan,
-                                 const struct fgw_list *found, struct fgw_upload_list *out_list)
+                                 const struct fgw_object_list *found, struct fgw_upload_list *out_list)
 {
     struct fgw_upload_list_entry *entries =
         fgw_arena_zalloc(scan->arena, (found->count + 1) * sizeof *entries);
@@ -194,7 +194,7 @@ enum fgw_err rocks_upload_list(struct fgw_meta *meta, struct fgw_arena *arena,
                                     .after = query->key_marker, .max = query->max,
                                     .has_after_version = query->has_upload_id_marker};
     struct upload_scan scan = {.arena = arena, .query = query, .bucket = bucket};
-    struct fgw_list found;
+    struct fgw_object_list found;
     fgw_lister_init(&scan.lister, arena, &common);
     fgw_buf_init(&scan.seek, 0);
     struct fgw_bytes all = rocks_key_of_id(arena, 'U', &bucket->id);
