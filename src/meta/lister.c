@@ -126,5 +126,5 @@ enum fgw_lister_next fgw_lister_add(struct fgw_lister *lister, const struct fgw_
 
 void fgw_lister_result(const struct fgw_lister *lister, struct fgw_object_list *out_list)
 {
-    *out_list = (struct fgw_list){lister->entries, lister->count, lister->full};
+    *out_list = (struct fgw_object_list){lister->entries, lister->count, lister->full};
 }
