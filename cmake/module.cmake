@@ -39,6 +39,8 @@ function(fgw_fuzz_target name)
     add_executable(${name} ${ARG_SOURCES})
     target_link_libraries(${name} PRIVATE fgw_options ${ARG_LINKS})
     target_link_options(${name} PRIVATE -fsanitize=fuzzer,address,undefined)
+    # tests/run runs what it finds there.
+    set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzzers)
     foreach(used ${ARG_USES})
         target_link_libraries(${name} PRIVATE fgw_${used})
     endforeach()

@@ -223,7 +223,7 @@ struct fgw_list_entry {
                                  creator, checksum algorithm */
 };
 
-struct fgw_list {
+struct fgw_object_list {
     struct fgw_list_entry *entries;
     size_t count;
     bool truncated; /* at least one more entry or prefix follows */
@@ -333,10 +333,10 @@ struct fgw_meta_ops {
                                   struct fgw_error *error);
     enum fgw_err (*object_list)(struct fgw_meta *meta, struct fgw_arena *arena,
                                 const struct fgw_bucket *bucket, const struct fgw_list_query *query,
-                                struct fgw_list *out_list, struct fgw_error *error);
+                                struct fgw_object_list *out_list, struct fgw_error *error);
     enum fgw_err (*version_list)(struct fgw_meta *meta, struct fgw_arena *arena,
                                  const struct fgw_bucket *bucket, const struct fgw_list_query *query,
-                                 struct fgw_list *out_list, struct fgw_error *error);
+                                 struct fgw_object_list *out_list, struct fgw_error *error);
 
     /* Multipart. NO_SUCH_UPLOAD: unknown, aborted, of another key (the caller compares bucket and
      * key too). get returns completed uploads (for idempotent repeats). */

@@ -148,13 +148,15 @@ enum fgw_err fgw_storage_txn_first(struct fgw_storage_txn *txn, struct fgw_bytes
                                    struct fgw_bytes *out_value) FGW_MUST_CHECK;
 void fgw_storage_txn_put(struct fgw_storage_txn *txn, struct fgw_bytes key, struct fgw_bytes value);
 void fgw_storage_txn_delete(struct fgw_storage_txn *txn, struct fgw_bytes key);
-/* Where block i of the operation will lie. */
+/* Where the block of hold i will lie; no hint (group 0) for blobs of more than one block. */
 struct fgw_storage_place fgw_storage_txn_place(struct fgw_storage_txn *txn, size_t block_index);
-/* Ends the hold of (owner_id, extent): at once for a blob of one block, else by a worker in slices.
- * Unknown holds are ignored. */
+/* Ends the hold of (owner_id, extent) on the blob `root`, which the caller's row lists: a blob of one
+ * block has no row by owner. Constant work; blocks go later, by a worker. Unknown holds are
+ * ignored. */
 void fgw_storage_txn_release(struct fgw_storage_txn *txn, const uint8_t owner_id[FGW_STORAGE_ID_SIZE],
-                             uint64_t extent);
-/* Ends all holds of an owner. */
+                             uint64_t extent, const struct fgw_cid *root);
+/* Ends all holds of an owner that were taken with `listed`, or are of blobs with more than one
+ * block. Constant work. */
 void fgw_storage_txn_release_owner(struct fgw_storage_txn *txn,
                                    const uint8_t owner_id[FGW_STORAGE_ID_SIZE]);
 
@@ -168,6 +170,7 @@ struct fgw_storage_hold {
                                               NULL: the blob must be here already (copy), else the
                                               operation fails with FGW_ERR_NOT_FOUND */
     bool finished_writer; /* written and held by a writer: nothing is added, only relied upon */
+    bool listed; /* fgw_storage_txn_release_owner must find it (parts of uploads): one row more */
 };
 
 struct fgw_storage_op {
