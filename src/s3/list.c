@@ -55,7 +55,7 @@ void fgw_s3_list_common_prefix(struct fgw_buf *out, struct fgw_bytes prefix, boo
     fgw_xml_close(out, "CommonPrefixes");
 }
 
-struct fgw_bytes fgw_s3_list_last(const struct fgw_list *list)
+struct fgw_bytes fgw_s3_list_last(const struct fgw_object_list *list)
 {
     if (list->count == 0) {
         return FGW_LIT("");

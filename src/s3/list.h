@@ -22,6 +22,6 @@ void fgw_s3_list_owner(struct fgw_buf *out, const char *element, struct fgw_byte
 void fgw_s3_list_columns(struct fgw_buf *out, const struct fgw_object *object);
 void fgw_s3_list_common_prefix(struct fgw_buf *out, struct fgw_bytes prefix, bool url);
 /* Key or common prefix of the last entry; empty for an empty list. */
-struct fgw_bytes fgw_s3_list_last(const struct fgw_list *list);
+struct fgw_bytes fgw_s3_list_last(const struct fgw_object_list *list);
 
 #endif

@@ -59,7 +59,7 @@ static enum fgw_err read_query(struct fgw_s3_request *request, const struct fgw_
 }
 
 static void write_position(struct fgw_s3_request *request, struct fgw_buf *out,
-                           const struct fgw_s3_list_args *args, const struct fgw_list *list)
+                           const struct fgw_s3_list_args *args, const struct fgw_object_list *list)
 {
     fgw_xml_key(out, "Prefix", args->prefix, args->url);
     fgw_xml_key(out, "KeyMarker", fgw_s3_param(request, "key-marker"), args->url);
@@ -82,7 +82,7 @@ static void write_position(struct fgw_s3_request *request, struct fgw_buf *out,
     }
 }
 
-static void write_entries(struct fgw_buf *out, const struct fgw_list *list, bool url)
+static void write_entries(struct fgw_buf *out, const struct fgw_object_list *list, bool url)
 {
     for (size_t i = 0; i < list->count; i++) {
         if (!list->entries[i].is_prefix) {
@@ -101,7 +101,7 @@ enum fgw_err fgw_s3_op_list_object_versions(struct fgw_s3_request *request)
     struct fgw_meta *meta = request->s3->meta;
     struct fgw_s3_list_args args;
     struct fgw_list_query query;
-    struct fgw_list list = {0};
+    struct fgw_object_list list = {0};
     enum fgw_err err = fgw_s3_list_args(request, "max-keys", &args);
     if (err == FGW_OK) {
         err = read_query(request, &args, &query);

@@ -9,11 +9,11 @@
 enum { PAGE_MAX_BYTES = 64 * 1024 * 1024, PAGE_RESERVE_BYTES = 64 * 1024 };
 
 static enum fgw_err read_page(struct fgw_s3_request *request, const struct fgw_s3_list_args *args,
-                              struct fgw_bytes after, struct fgw_list *out_list)
+                              struct fgw_bytes after, struct fgw_object_list *out_list)
 {
     struct fgw_meta *meta = request->s3->meta;
     if (args->max == 0) { /* an empty page, and never "more to come" (B42) */
-        *out_list = (struct fgw_list){0};
+        *out_list = (struct fgw_object_list){0};
         return FGW_OK;
     }
     struct fgw_list_query query = {.prefix = args->prefix,
@@ -36,7 +36,7 @@ static void write_contents(struct fgw_buf *out, const struct fgw_object *object,
     fgw_xml_close(out, "Contents");
 }
 
-static void write_entries(struct fgw_buf *out, const struct fgw_list *list, bool url, bool owner)
+static void write_entries(struct fgw_buf *out, const struct fgw_object_list *list, bool url, bool owner)
 {
     for (size_t i = 0; i < list->count; i++) {
         if (!list->entries[i].is_prefix) {
@@ -51,7 +51,7 @@ static void write_entries(struct fgw_buf *out, const struct fgw_list *list, bool
 }
 
 static void write_arguments(struct fgw_buf *out, const struct fgw_s3_list_args *args,
-                            const struct fgw_list *list)
+                            const struct fgw_object_list *list)
 {
     fgw_xml_number(out, "MaxKeys", args->max);
     if (args->delimiter.len > 0) {
@@ -83,7 +83,7 @@ static void begin(struct fgw_s3_request *request, struct fgw_buf *out)
 enum fgw_err fgw_s3_op_list_objects(struct fgw_s3_request *request)
 {
     struct fgw_s3_list_args args;
-    struct fgw_list list;
+    struct fgw_object_list list;
     struct fgw_bytes marker = fgw_s3_param(request, "marker");
     enum fgw_err err = fgw_s3_list_args(request, "max-keys", &args);
     if (err == FGW_OK) {
@@ -120,7 +120,7 @@ static enum fgw_err find_after(struct fgw_s3_request *request, struct fgw_bytes 
 }
 
 static void write_position(struct fgw_s3_request *request, struct fgw_buf *out,
-                           const struct fgw_s3_list_args *args, const struct fgw_list *list)
+                           const struct fgw_s3_list_args *args, const struct fgw_object_list *list)
 {
     struct fgw_bytes token = fgw_s3_param(request, "continuation-token");
     struct fgw_bytes start_after = fgw_s3_param(request, "start-after");
@@ -142,7 +142,7 @@ static void write_position(struct fgw_s3_request *request, struct fgw_buf *out,
 enum fgw_err fgw_s3_op_list_objects_v2(struct fgw_s3_request *request)
 {
     struct fgw_s3_list_args args;
-    struct fgw_list list;
+    struct fgw_object_list list;
     struct fgw_bytes after;
     struct fgw_bytes type = fgw_s3_param(request, "list-type");
     if (!fgw_bytes_eq_str(type, "2")) {
