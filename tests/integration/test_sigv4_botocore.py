@@ -1,5 +1,5 @@
 """botocore's signer against src/sigv4: what AWS's own client signs must verify, and what was
-changed after signing must not. Drives tests/tools/sigv4_check; no server, no network."""
+changed after signing must not. Drives tests/tools/sigv4_check.c; no server, no network."""
 import datetime
 import io
 import os
@@ -16,7 +16,9 @@ import botocore.credentials
 import pytest
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-KEY, SECRET, REGION = "AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "eu-west-3"
+KEY = "AKIAIOSFODNN7EXAMPLE"
+SECRET = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
+REGION = "eu-west-3"
 CREDENTIALS = botocore.credentials.Credentials(KEY, SECRET)
 SEED = int(os.environ.get("FGW_TEST_SEED", "20261130"))
 
@@ -29,7 +31,7 @@ def find_tool():
     builds = [os.environ.get("FGW_BUILD", "")]
     builds += [os.path.join(TOP, "build", preset) for preset in ("asan", "dev", "tsan")]
     for build in builds:
-        path = os.path.join(build, "tests/tools/sigv4_check/sigv4_check")
+        path = os.path.join(build, "tests/tools/fgw-sigv4-check")
         if build and os.access(path, os.X_OK):
             return path
     return None
@@ -45,7 +47,7 @@ class Checker:
         self.process.stdin.write((" ".join(fields) + "\n").encode())
         self.process.stdin.flush()
         answer = self.process.stdout.readline().decode().rstrip("\n")
-        assert answer, f"sigv4_check died with {self.process.wait()}"
+        assert answer, f"fgw-sigv4-check died with {self.process.wait()}"
         return answer.split(" ")
 
     def verify(self, request, now=None, secret=SECRET, region=REGION):
@@ -69,7 +71,7 @@ def hexed(text):
 def checker():
     path = find_tool()
     if path is None:
-        pytest.skip("sigv4_check is not built")
+        pytest.skip("fgw-sigv4-check is not built")
     tool = Checker(path)
     yield tool
     tool.close()
