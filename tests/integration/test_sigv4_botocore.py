@@ -15,6 +15,8 @@ import botocore.config
 import botocore.credentials
 import pytest
 
+import sigv4
+
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 KEY = "AKIAIOSFODNN7EXAMPLE"
 SECRET = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
@@ -204,6 +206,30 @@ def test_presigned_post(checker):
     assert checker.ask(*question, *map(hexed, values)) == ["OK"]
     values[0] += "A"
     assert checker.ask(*question, *map(hexed, values))[1] == "SIGNATURE_DOES_NOT_MATCH"
+
+
+@pytest.mark.parametrize("mode", [sigv4.STREAMING, sigv4.STREAMING_TRAILER,
+                                  sigv4.STREAMING_UNSIGNED_TRAILER])
+@pytest.mark.parametrize("size", [0, 1, 8192, 100000])
+def test_streaming_modes(checker, mode, size):
+    """Chunk signatures, which botocore does not make, from the tests' own signer."""
+    signer = sigv4.Signer(KEY, SECRET, REGION)
+    data = os.urandom(size)
+    trailers = [] if mode == sigv4.STREAMING else [("x-amz-checksum-crc32", "AAAAAA==")]
+    head, body = sigv4.request_bytes(signer, "PUT", "/bk/a%20b", "h:1", body=data, mode=mode,
+                                     chunk_size=8192, trailers=trailers).split(b"\r\n\r\n", 1)
+    headers = [tuple(line.decode().split(": ", 1)) for line in head.split(b"\r\n")[1:]]
+    request = {"method": "PUT", "url": "http://h:1/bk/a%20b", "headers": headers, "body": body}
+    answer = assert_verifies(checker, request)
+    assert bytes.fromhex(answer[3]) == data
+    assert len(answer) == 4 + len(trailers)
+    if mode != sigv4.STREAMING_UNSIGNED_TRAILER:
+        at = body.index(b"=") + 3
+        request["body"] = body[:at] + (b"0" if body[at:at + 1] != b"0" else b"1") + body[at + 1:]
+        assert checker.verify(request)[1] == "SIGNATURE_DOES_NOT_MATCH"
+    request["body"] = body[:-3]
+    cut = checker.verify(request)
+    assert cut[0] == "OK" or cut[1] in ("MALFORMED_TRAILER", "INCOMPLETE_BODY")
 
 
 # -- the signer alone: requests no SDK operation would make -------------------------------------
