@@ -195,7 +195,7 @@ static const llhttp_settings_t settings = {
     .on_headers_complete = on_headers_complete,
 };
 
-/* Lines as llhttp might forgive them: obsolete folding, CR or NUL inside. */
+/* Lines as llhttp might forgive them: obsolete folding, empty names, CR or NUL inside. */
 static bool lines_are_clean(struct fgw_bytes head, const char **out_reason)
 {
     size_t start = 0;
@@ -208,6 +208,10 @@ static bool lines_are_clean(struct fgw_bytes head, const char **out_reason)
         }
         if (start > 0 && (head.ptr[start] == ' ' || head.ptr[start] == '\t')) {
             *out_reason = "Header lines must not be folded.";
+            return false;
+        }
+        if (head.ptr[start] == ':') {
+            *out_reason = "A header has no name.";
             return false;
         }
         if (memchr(head.ptr + start, '\r', end - 1 - start) != NULL) {
@@ -223,18 +227,48 @@ static bool lines_are_clean(struct fgw_bytes head, const char **out_reason)
     return true;
 }
 
+static bool is_token(struct fgw_bytes text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        uint8_t byte = text.ptr[i];
+        bool alnum = (byte >= '0' && byte <= '9') || ((byte | 0x20) >= 'a' && (byte | 0x20) <= 'z');
+        if (!alnum && (byte == 0 || strchr("!#$%&'*+-.^_`|~", byte) == NULL)) {
+            return false;
+        }
+    }
+    return text.len > 0;
+}
+
+/* Exactly "METHOD target HTTP/1.x" with single spaces: llhttp takes more of them, and a proxy in
+ * front may split such a line elsewhere. */
+static enum fgw_err check_parts(struct fgw_bytes head, const char **out_reason)
+{
+    size_t end = fgw_bytes_find_byte(head, '\r');
+    struct fgw_bytes rest = fgw_bytes_sub(head, 0, end);
+    struct fgw_bytes method;
+    struct fgw_bytes target;
+    *out_reason = "The request line is not valid.";
+    if (!fgw_bytes_split(&rest, ' ', &method) || !is_token(method) ||
+        !fgw_bytes_split(&rest, ' ', &target) || target.len == 0 || rest.len != 8 ||
+        !fgw_bytes_starts_with(rest, FGW_LIT("HTTP/")) || rest.ptr[6] != '.' ||
+        rest.ptr[5] < '0' || rest.ptr[5] > '9' || rest.ptr[7] < '0' || rest.ptr[7] > '9') {
+        return FGW_ERR_BAD_REQUEST;
+    }
+    if (rest.ptr[5] != '1' || rest.ptr[7] > '1') {
+        *out_reason = "Only HTTP/1.1 and HTTP/1.0 are supported.";
+        return FGW_ERR_HTTP_VERSION_NOT_SUPPORTED;
+    }
+    return FGW_OK;
+}
+
 /* Every failure of llhttp, told apart as far as the answer differs. */
 static enum fgw_err llhttp_failed(const llhttp_t *parser, const struct builder *builder,
                                   const char **out_reason)
 {
     switch (llhttp_get_errno(parser)) {
     case HPE_INVALID_METHOD:
-    case HPE_PAUSED_H2_UPGRADE:
         *out_reason = "The request method is not known.";
         return FGW_ERR_NOT_IMPLEMENTED;
-    case HPE_INVALID_VERSION:
-        *out_reason = "Only HTTP/1.1 and HTTP/1.0 are supported.";
-        return FGW_ERR_HTTP_VERSION_NOT_SUPPORTED;
     case HPE_INVALID_URL:
         *out_reason = "The request target is not valid.";
         return FGW_ERR_BAD_REQUEST;
@@ -482,6 +516,10 @@ enum fgw_err fgw_http_head_parse(struct fgw_arena *arena, struct fgw_bytes head,
     if (!lines_are_clean(head, out_reason)) {
         return FGW_ERR_BAD_REQUEST;
     }
+    enum fgw_err err = check_parts(head, out_reason);
+    if (err != FGW_OK) {
+        return err;
+    }
     struct builder builder = {.arena = arena};
     llhttp_t parser;
     llhttp_init(&parser, HTTP_REQUEST, &settings);
@@ -490,15 +528,11 @@ enum fgw_err fgw_http_head_parse(struct fgw_arena *arena, struct fgw_bytes head,
     if (!builder.complete) {
         return llhttp_failed(&parser, &builder, out_reason);
     }
-    if (parser.http_major != 1 || parser.http_minor > 1) {
-        *out_reason = "Only HTTP/1.1 and HTTP/1.0 are supported.";
-        return FGW_ERR_HTTP_VERSION_NOT_SUPPORTED;
-    }
     size_t space = fgw_bytes_find_byte(head, ' ');
     struct fgw_http_request request = {.method = method_of(parser.method),
                                        .method_text = fgw_bytes_sub(head, 0, space),
                                        .version_minor = parser.http_minor};
-    enum fgw_err err = finish_request(&builder, &parser, &request, out_reason);
+    err = finish_request(&builder, &parser, &request, out_reason);
     if (err != FGW_OK) {
         return err;
     }

@@ -211,7 +211,25 @@ static enum fgw_err single_header(const struct fgw_sig_request *request, const c
     return FGW_OK;
 }
 
-/* x-amz-date, else Date (an HTTP date, or ISO 8601 basic as some clients put there). */
+/* An HTTP date, or ISO 8601 basic as some clients put there. botocore writes the zone of RFC 5322,
+ * "-0000", for "GMT". */
+static enum fgw_err parse_date_text(struct fgw_bytes text, int64_t *out_ms)
+{
+    char gmt[FGW_TIME_HTTP_SIZE];
+    enum { BEFORE_ZONE = FGW_TIME_HTTP_SIZE - 4 };
+    if (fgw_time_parse_basic(text, out_ms) == FGW_OK) {
+        return FGW_OK;
+    }
+    struct fgw_bytes zone = fgw_bytes_sub(text, BEFORE_ZONE, SIZE_MAX);
+    if (fgw_bytes_eq_str(zone, "-0000") || fgw_bytes_eq_str(zone, "+0000")) {
+        memcpy(gmt, text.ptr, BEFORE_ZONE);
+        memcpy(gmt + BEFORE_ZONE, "GMT", 3);
+        text = fgw_bytes(gmt, BEFORE_ZONE + 3);
+    }
+    return fgw_time_parse_http(text, out_ms);
+}
+
+/* x-amz-date, else Date. */
 static enum fgw_err parse_header_date(struct fgw_sig_auth *auth, struct fgw_error *error)
 {
     struct fgw_bytes text = {0};
@@ -220,8 +238,8 @@ static enum fgw_err parse_header_date(struct fgw_sig_auth *auth, struct fgw_erro
         err = fgw_time_parse_basic(text, &auth->request_ms);
     } else if (err == FGW_ERR_NOT_FOUND) {
         err = single_header(auth->request, "date", &text);
-        if (err == FGW_OK && fgw_time_parse_basic(text, &auth->request_ms) != FGW_OK) {
-            err = fgw_time_parse_http(text, &auth->request_ms);
+        if (err == FGW_OK) {
+            err = parse_date_text(text, &auth->request_ms);
         }
     }
     if (err != FGW_OK) {

@@ -475,21 +475,29 @@ static void load_worker(void *arg)
     fgw_wait_signal(&load->done);
 }
 
+/* Reads back every acknowledged key, a batch side by side. */
 static uint64_t count_missing(struct context *context, struct load *load)
 {
+    enum { BATCH = 128 };
+    struct fgw_cql_call *calls[BATCH];
     uint64_t missing = 0;
-    for (size_t at = 0; at + 8 <= load->acknowledged.len; at += 8) {
-        struct fgw_error error = {0};
-        struct fgw_cql_result *result = NULL;
-        int64_t key;
-        memcpy(&key, load->acknowledged.ptr + at, sizeof key);
-        struct fgw_cql_value value = fgw_cql_bigint(key);
-        enum fgw_err err =
-            fgw_cql_execute(context->client, &LOAD_GET, &value, 1, NULL, &result, &error);
-        if (err != FGW_OK || fgw_cql_result_row_count(result) != 1) {
-            missing++;
+    for (size_t at = 0; at < load->acknowledged.len; at += BATCH * sizeof(int64_t)) {
+        struct fgw_bytes keys =
+            fgw_bytes_sub(fgw_buf_bytes(&load->acknowledged), at, BATCH * sizeof(int64_t));
+        size_t count = keys.len / sizeof(int64_t);
+        for (size_t i = 0; i < count; i++) {
+            int64_t key;
+            memcpy(&key, keys.ptr + i * sizeof key, sizeof key);
+            struct fgw_cql_value value = fgw_cql_bigint(key);
+            calls[i] = fgw_cql_call_start(context->client, &LOAD_GET, &value, 1, NULL);
         }
-        fgw_cql_result_free(err == FGW_OK ? result : NULL);
+        for (size_t i = 0; i < count; i++) {
+            struct fgw_error error = {0};
+            struct fgw_cql_result *result = NULL;
+            enum fgw_err err = fgw_cql_call_wait(calls[i], &result, &error);
+            missing += err != FGW_OK || fgw_cql_result_row_count(result) != 1;
+            fgw_cql_result_free(result);
+        }
     }
     return missing;
 }
