@@ -37,7 +37,7 @@ void fgw_cql_value_encode(struct fgw_buf *out, const struct fgw_cql_value *value
         fgw_cql_put_bytes(out, fgw_bytes(value->uuid, FGW_CQL_UUID_SIZE));
         return;
     }
-    FGW_CHECK(!"a kind of value that does not exist");
+    FGW_CHECK(value->kind <= FGW_CQL_VALUE_UUID);
 }
 
 bool fgw_cql_value_fits(const struct fgw_cql_value *value, uint16_t column_type)

@@ -164,6 +164,9 @@ static void on_poll(uv_poll_t *handle, int status, int events)
     struct fgw_poll *poll = handle->data;
     int seen = (events & UV_READABLE ? FGW_POLL_READ : 0) |
                (events & UV_WRITABLE ? FGW_POLL_WRITE : 0);
+    if (status < 0) {
+        poll->events = 0; /* libuv stops a poll when it reports an error */
+    }
     poll->fn(poll->arg, status < 0 ? FGW_POLL_READ | FGW_POLL_WRITE : seen);
 }
 

@@ -59,6 +59,9 @@ enum fgw_err fgw_http_response_send_file(struct fgw_http_exchange *exchange, int
 enum fgw_err fgw_http_response_flush(struct fgw_http_exchange *exchange);
 /* Ends the answer; fewer bytes written than announced closes the connection. */
 enum fgw_err fgw_http_response_end(struct fgw_http_exchange *exchange);
+/* Forgets status and headers while nothing was sent (e.g. to answer with an error instead); false
+ * when it is too late. */
+bool fgw_http_response_reset(struct fgw_http_exchange *exchange);
 /* start + headers so far + body + end in one. content_type NULL: none. */
 enum fgw_err fgw_http_respond(struct fgw_http_exchange *exchange, int status,
                               const char *content_type, struct fgw_bytes body);

@@ -1,0 +1,2 @@
+#include "cmocka_all.h"
+int main(void){return 0;}
