@@ -45,7 +45,7 @@ struct cql_conn {
     struct fgw_list node_link; /* in cql_node.conns while READY */
     struct fgw_cql_client *client;
     struct cql_node *node;
-    struct fgw_cql_transport *transport;
+    struct fgw_conn *transport;
     enum cql_conn_state state;
     unsigned refs;
     char reason[FGW_CQL_REASON_SIZE]; /* why it was closed */

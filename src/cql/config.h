@@ -12,7 +12,8 @@ struct fgw_cql_settings {
     uint16_t port;        /* for hosts without one; 0: 9042 */
     const char *user;     /* NULL or empty: no authentication */
     const char *password; /* never logged */
-    const char *tls_ca;   /* PEM file; NULL or empty: no TLS */
+    const char *tls_ca;   /* PEM file of the authority to trust; NULL or empty: no TLS. The names
+                             * of certificates are verified: by address for nodes found by address */
     uint32_t timeout_ms;  /* of each statement, retries included; 0: 10,000 */
     enum fgw_cql_consistency consistency; /* of each statement; ANY (0) stands for QUORUM */
     const char *local_dc;     /* use only discovered nodes of this data center; NULL: all */

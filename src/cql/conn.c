@@ -255,8 +255,8 @@ enum fgw_err fgw_cql_conn_open(struct cql_conn *conn, struct fgw_error *error)
     uint64_t deadline_ms = fgw_loop_now_ms(client->loop) + FGW_CQL_CONNECT_MS;
     char address[FGW_CQL_HOST_SIZE];
     enum fgw_err err =
-        fgw_cql_transport_open(client->loop, client->config, &conn->node->contact, deadline_ms,
-                               &conn->transport, address, error);
+        fgw_cql_transport_open(client->config, &conn->node->contact, deadline_ms, &conn->transport,
+                               address, error);
     if (err == FGW_OK) {
         memcpy(conn->node->address, address, sizeof address);
         err = fgw_cql_handshake(conn, deadline_ms, error);

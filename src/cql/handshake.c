@@ -32,6 +32,7 @@ static enum fgw_err explain(enum fgw_err err, struct fgw_error *error)
 {
     switch (err) {
     case FGW_ERR_END:
+    case FGW_ERR_IO:
         return fgw_error_set(error, FGW_ERR_UNAVAILABLE,
                              "the server closed the connection without an answer to the first "
                              "CQL frame: it is shutting down, expects TLS, or is no CQL server "

@@ -191,14 +191,20 @@ static enum after finish(struct fgw_http_exchange *exchange)
 
 /* -- heads ------------------------------------------------------------------------------------- */
 
-static struct fgw_http_exchange *refuse(struct fgw_http_conn *conn, struct fgw_bytes head,
-                                        enum fgw_err err, const char *reason)
+static void mark_refused(struct fgw_http_exchange *exchange, struct fgw_bytes head,
+                         enum fgw_err err, const char *reason)
 {
-    struct fgw_http_exchange *exchange = take_exchange(conn);
     exchange->refused = err;
     exchange->refused_message = reason;
     exchange->request.method = fgw_http_head_guess_method(head);
     exchange->body = (struct fgw_http_body){.ended = FGW_ERR_END};
+}
+
+static struct fgw_http_exchange *refuse(struct fgw_http_conn *conn, struct fgw_bytes head,
+                                        enum fgw_err err, const char *reason)
+{
+    struct fgw_http_exchange *exchange = take_exchange(conn);
+    mark_refused(exchange, head, err, reason);
     return exchange;
 }
 
@@ -208,11 +214,11 @@ static struct fgw_http_exchange *begin_exchange(struct fgw_http_conn *conn, stru
     const char *reason = NULL;
     head = fgw_arena_copy(&exchange->arena, head);
     enum fgw_err err = fgw_http_head_parse(&exchange->arena, head, &exchange->request, &reason);
-    if (err != FGW_OK) {
-        give_back_exchange(exchange);
-        return refuse(conn, head, err, reason);
+    if (err == FGW_OK) {
+        fgw_http_body_begin(exchange);
+    } else {
+        mark_refused(exchange, head, err, reason);
     }
-    fgw_http_body_begin(exchange);
     return exchange;
 }
 

@@ -1,5 +1,5 @@
 """botocore's signer against src/sigv4: what AWS's own client signs must verify, and what was
-changed after signing must not. Drives tests/tools/sigv4_check; no server, no network."""
+changed after signing must not. Drives tests/tools/sigv4_check.c; no server, no network."""
 import datetime
 import io
 import os
@@ -15,8 +15,12 @@ import botocore.config
 import botocore.credentials
 import pytest
 
+import sigv4
+
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-KEY, SECRET, REGION = "AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "eu-west-3"
+KEY = "AKIAIOSFODNN7EXAMPLE"
+SECRET = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
+REGION = "eu-west-3"
 CREDENTIALS = botocore.credentials.Credentials(KEY, SECRET)
 SEED = int(os.environ.get("FGW_TEST_SEED", "20261130"))
 
@@ -29,7 +33,7 @@ def find_tool():
     builds = [os.environ.get("FGW_BUILD", "")]
     builds += [os.path.join(TOP, "build", preset) for preset in ("asan", "dev", "tsan")]
     for build in builds:
-        path = os.path.join(build, "tests/tools/sigv4_check/sigv4_check")
+        path = os.path.join(build, "tests/tools/fgw-sigv4-check")
         if build and os.access(path, os.X_OK):
             return path
     return None
@@ -45,7 +49,7 @@ class Checker:
         self.process.stdin.write((" ".join(fields) + "\n").encode())
         self.process.stdin.flush()
         answer = self.process.stdout.readline().decode().rstrip("\n")
-        assert answer, f"sigv4_check died with {self.process.wait()}"
+        assert answer, f"fgw-sigv4-check died with {self.process.wait()}"
         return answer.split(" ")
 
     def verify(self, request, now=None, secret=SECRET, region=REGION):
@@ -69,7 +73,7 @@ def hexed(text):
 def checker():
     path = find_tool()
     if path is None:
-        pytest.skip("sigv4_check is not built")
+        pytest.skip("fgw-sigv4-check is not built")
     tool = Checker(path)
     yield tool
     tool.close()
@@ -202,6 +206,30 @@ def test_presigned_post(checker):
     assert checker.ask(*question, *map(hexed, values)) == ["OK"]
     values[0] += "A"
     assert checker.ask(*question, *map(hexed, values))[1] == "SIGNATURE_DOES_NOT_MATCH"
+
+
+@pytest.mark.parametrize("mode", [sigv4.STREAMING, sigv4.STREAMING_TRAILER,
+                                  sigv4.STREAMING_UNSIGNED_TRAILER])
+@pytest.mark.parametrize("size", [0, 1, 8192, 100000])
+def test_streaming_modes(checker, mode, size):
+    """Chunk signatures, which botocore does not make, from the tests' own signer."""
+    signer = sigv4.Signer(KEY, SECRET, REGION)
+    data = os.urandom(size)
+    trailers = [] if mode == sigv4.STREAMING else [("x-amz-checksum-crc32", "AAAAAA==")]
+    head, body = sigv4.request_bytes(signer, "PUT", "/bk/a%20b", "h:1", body=data, mode=mode,
+                                     chunk_size=8192, trailers=trailers).split(b"\r\n\r\n", 1)
+    headers = [tuple(line.decode().split(": ", 1)) for line in head.split(b"\r\n")[1:]]
+    request = {"method": "PUT", "url": "http://h:1/bk/a%20b", "headers": headers, "body": body}
+    answer = assert_verifies(checker, request)
+    assert bytes.fromhex(answer[3]) == data
+    assert len(answer) == 4 + len(trailers)
+    if mode != sigv4.STREAMING_UNSIGNED_TRAILER:
+        at = body.index(b"=") + 3
+        request["body"] = body[:at] + (b"0" if body[at:at + 1] != b"0" else b"1") + body[at + 1:]
+        assert checker.verify(request)[1] == "SIGNATURE_DOES_NOT_MATCH"
+    request["body"] = body[:-3]
+    cut = checker.verify(request)
+    assert cut[0] == "OK" or cut[1] in ("MALFORMED_TRAILER", "INCOMPLETE_BODY")
 
 
 # -- the signer alone: requests no SDK operation would make -------------------------------------

@@ -418,6 +418,12 @@ static void presigned_payload(void **state)
     presign_request(&f, 60);
     assert_int_equal(check(&f), FGW_OK);
     fixture_deinit(&f);
+    presigned_get(&f, 60);
+    add_header(&f, "x-amz-content-sha256", EMPTY_SHA);
+    assert_int_equal(parse(&f), FGW_OK);
+    assert_int_equal(f.auth.payload, FGW_SIG_PAYLOAD_UNSIGNED);
+    assert_int_equal(check(&f), FGW_ERR_ACCESS_DENIED);
+    fixture_deinit(&f);
 }
 
 static void every_amz_header_must_be_signed(void **state)

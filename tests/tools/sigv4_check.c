@@ -19,7 +19,7 @@ enum { HEADERS_MAX = 100, FEED_STEP = 97 };
 
 static _Noreturn void bad_question(void)
 {
-    (void)fputs("sigv4_check: malformed question\n", stderr);
+    (void)fputs("fgw-sigv4-check: malformed question\n", stderr);
     exit(2);
 }
 
