@@ -237,7 +237,7 @@ static void deadline_fiber(void *arg)
     assert_true(fgw_loop_now_ms(loop) < begun_ms + 50 + 5 * FGW_CONN_SWEEP_MS);
     assert_int_equal(fgw_conn_write(pair.right, FGW_LIT("x")), FGW_OK);
     assert_int_equal(fgw_conn_read(pair.left, &byte, 1, &len), FGW_OK);
-    fgw_conn_set_write_stall(pair.left, 50);
+    fgw_conn_set_write_stall(pair.left, 50, 1);
     assert_int_equal(fgw_conn_write(pair.left, fgw_bytes(bytes, LARGE_SIZE)), FGW_ERR_TIMEOUT);
     fgw_conn_set_read_deadline(pair.left, FGW_CONN_NO_DEADLINE);
     fgw_fiber_spawn(loop, breaker_fiber, pair.left);
