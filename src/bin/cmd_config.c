@@ -42,8 +42,10 @@ int fgw_cmd_config(const struct fgw_command *command)
     as.role = FGW_ROLE_SERVE;
     if (as.argc > 0 && as.argv[0][0] != '-') {
         if (!role_of(as.argv[0], &as.role)) {
-            (void)fprintf(stderr, "fgw: error: \"%s\" is no role; allowed: serve, proxy, kuri, "
-                          "db-init\n", as.argv[0]);
+            (void)fprintf(stderr,
+                          "fgw: error: \"%s\" is no role; allowed: serve, proxy, kuri, "
+                          "db-init\n",
+                          as.argv[0]);
             return FGW_EXIT_USAGE;
         }
         as.argc--;

@@ -131,7 +131,8 @@ enum fgw_config_source {
 struct fgw_config_value {
     const char *text; /* as given, or the default; NULL when not set. Secrets are in the clear */
     enum fgw_config_source source;
-    const char *where; /* "default", "environment FGW_DATA", "settings.env:12 RIBS_DATA", "--data" */
+    const char
+        *where; /* "default", "environment FGW_DATA", "settings.env:12 RIBS_DATA", "--data" */
 };
 
 struct fgw_config {
@@ -160,7 +161,7 @@ struct fgw_config_input {
     enum fgw_role role;
     int argc; /* what follows the verb */
     char *const *argv;
-    char *const *envp; /* NULL-terminated */
+    char *const *envp;                 /* NULL-terminated */
     struct fgw_config_option *options; /* of the verb, may be NULL */
     size_t option_count;
     /* Arguments that are no flags go here in order; more than max is an error. */

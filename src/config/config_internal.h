@@ -123,8 +123,7 @@ struct load {
     struct fgw_buf *warnings;
 };
 void load_error(struct load *load, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void load_warning(struct load *load, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+void load_warning(struct load *load, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Values worked out at start ("=..."), and the rules between settings. */
 void derive_values(struct load *load);
 void check_together(struct load *load);

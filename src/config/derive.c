@@ -211,7 +211,8 @@ static void require(struct load *load, enum fgw_setting_id id, const char *why)
     const struct setting *setting = setting_of(id);
     char flag[FLAG_SIZE];
     setting_flag(setting, flag);
-    load_error(load, "%s (not set) is required for %s; allowed: %s%s; set it by --%s, environment "
+    load_error(load,
+               "%s (not set) is required for %s; allowed: %s%s; set it by --%s, environment "
                "or file",
                setting->name, why, setting->allowed,
                setting_is_secret(setting) ? " characters" : "", flag);
@@ -227,7 +228,8 @@ static void require_pair(struct load *load, enum fgw_setting_id a, enum fgw_sett
     }
 }
 
-static bool addresses_collide(const struct fgw_config_address *a, const struct fgw_config_address *b)
+static bool addresses_collide(const struct fgw_config_address *a,
+                              const struct fgw_config_address *b)
 {
     bool any_a = strcmp(a->host, "0.0.0.0") == 0 || strcmp(a->host, "::") == 0;
     bool any_b = strcmp(b->host, "0.0.0.0") == 0 || strcmp(b->host, "::") == 0;
@@ -241,7 +243,8 @@ static void check_listeners(struct load *load)
         for (size_t j = 0; j < config->ops_listen.count; j++) {
             const struct fgw_config_address *s3 = &config->s3_listen.items[i];
             if (addresses_collide(s3, &config->ops_listen.items[j])) {
-                load_error(load, "FGW_OPS_LISTEN=%s (%s): port %u is also in FGW_S3_LISTEN=%s; "
+                load_error(load,
+                           "FGW_OPS_LISTEN=%s (%s): port %u is also in FGW_S3_LISTEN=%s; "
                            "allowed: different ports",
                            config->values[FGW_SETTING_OPS_LISTEN].text,
                            config->values[FGW_SETTING_OPS_LISTEN].where, s3->port,
@@ -256,7 +259,8 @@ static void check_database(struct load *load)
     const struct fgw_config *config = load->config;
     bool cluster = config->role == FGW_ROLE_PROXY || config->role == FGW_ROLE_KURI;
     if ((cluster || config->role == FGW_ROLE_DB_INIT) && config->meta == FGW_CONFIG_META_ROCKS) {
-        load_error(load, "FGW_META=rocks (%s): fgw %s keeps its metadata in the database; "
+        load_error(load,
+                   "FGW_META=rocks (%s): fgw %s keeps its metadata in the database; "
                    "allowed: cql",
                    config->values[FGW_SETTING_META].where, fgw_role_name(config->role));
     }
@@ -267,7 +271,8 @@ static void check_database(struct load *load)
     require(load, FGW_SETTING_CQL_HOSTS, "FGW_META=cql");
     if (config->cql_keyspace != NULL && config->cql_node_keyspace != NULL &&
         strcmp(config->cql_keyspace, config->cql_node_keyspace) == 0) {
-        load_error(load, "FGW_CQL_NODE_KEYSPACE=%s (%s) is the shared keyspace; allowed: another "
+        load_error(load,
+                   "FGW_CQL_NODE_KEYSPACE=%s (%s) is the shared keyspace; allowed: another "
                    "name, or none",
                    config->cql_node_keyspace, config->values[FGW_SETTING_CQL_NODE_KEYSPACE].where);
     }
@@ -306,7 +311,8 @@ void check_together(struct load *load)
     require_pair(load, FGW_SETTING_TLS_CERT, FGW_SETTING_TLS_KEY);
     check_listeners(load);
     if (config->sync == FGW_CONFIG_SYNC_OFF) {
-        load_warning(load, "FGW_SYNC=off (%s): acknowledged writes are lost when the machine stops "
+        load_warning(load,
+                     "FGW_SYNC=off (%s): acknowledged writes are lost when the machine stops "
                      "suddenly; for benchmarks and throw-away data only",
                      config->values[FGW_SETTING_SYNC].where);
     }

@@ -39,7 +39,8 @@ static bool port_from_text(struct fgw_bytes text, uint16_t *out)
 
 /* Cuts "host:port", "[v6]:port", "host", "[v6]" and a bare "v6" apart; the port may be missing
  * (*out_port empty). */
-static bool cut_address(struct fgw_bytes text, struct fgw_bytes *out_host, struct fgw_bytes *out_port)
+static bool cut_address(struct fgw_bytes text, struct fgw_bytes *out_host,
+                        struct fgw_bytes *out_port)
 {
     *out_port = fgw_bytes(NULL, 0);
     if (text.len > 0 && text.ptr[0] == '[') {
@@ -316,7 +317,8 @@ enum fgw_err parse_replication(struct value_parser *parser, struct fgw_bytes tex
     struct fgw_config_copies *one = fgw_arena_zalloc(parser->arena, sizeof *one);
     if (!fgw_bytes_starts_with(text, simple) ||
         !copies_from_text(fgw_bytes_sub(text, simple.len, SIZE_MAX), &one->copies)) {
-        return refuse(parser, "neither SimpleStrategy nor NetworkTopologyStrategy with 1..32 copies");
+        return refuse(parser,
+                      "neither SimpleStrategy nor NetworkTopologyStrategy with 1..32 copies");
     }
     *out = (struct fgw_config_replication){false, one, 1};
     return FGW_OK;

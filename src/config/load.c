@@ -94,10 +94,9 @@ static enum fgw_setting_id setting_of_file_name(struct fgw_bytes name, const cha
         return FGW_SETTING_COUNT;
     }
     struct fgw_bytes stem = fgw_bytes_sub(name, 0, name.len - end.len);
-    enum fgw_setting_id id =
-        suffix[0] == '_' ? setting_by_name(stem) : setting_by_flag(stem);
-    bool fits = id != FGW_SETTING_COUNT && (setting_is_secret(setting_of(id)) ||
-                                            setting_of(id)->kind == KIND_ACCESS_KEY);
+    enum fgw_setting_id id = suffix[0] == '_' ? setting_by_name(stem) : setting_by_flag(stem);
+    bool fits = id != FGW_SETTING_COUNT &&
+                (setting_is_secret(setting_of(id)) || setting_of(id)->kind == KIND_ACCESS_KEY);
     return fits ? id : FGW_SETTING_COUNT;
 }
 
@@ -160,7 +159,7 @@ static const char *did_you_mean(struct collection *all, struct fgw_bytes name, b
 struct flag_reader {
     struct collection *all;
     int next;
-    struct fgw_bytes name;   /* without dashes */
+    struct fgw_bytes name; /* without dashes */
     struct fgw_bytes inline_value;
     bool has_inline;
 };
@@ -436,13 +435,13 @@ static bool resolve_form(struct load *load, enum fgw_setting_id id, struct candi
     if (candidate->form == ALIAS_LOG_LEVELS) {
         enum fgw_log_level level;
         if (level_from_list(text, &level) != FGW_OK) {
-            load_error(load, "%s=%s (%s): unknown level; allowed: NAME=LEVEL, separated by commas, "
+            load_error(load,
+                       "%s=%s (%s): unknown level; allowed: NAME=LEVEL, separated by commas, "
                        "with the levels of FGW_LOG_LEVEL",
                        candidate->name, candidate->text, candidate->where);
             return false;
         }
-        candidate->text =
-            fgw_arena_printf(arena, "%s", fgw_log_level_name(level));
+        candidate->text = fgw_arena_printf(arena, "%s", fgw_log_level_name(level));
     } else if (candidate->form == ALIAS_OPS_PORT) {
         struct fgw_bytes usual = fgw_bytes_str(setting_default(id, load->config->role));
         size_t colon = fgw_bytes_find_byte(usual, ':');
@@ -460,8 +459,8 @@ static void report_bad_value(struct load *load, const struct setting *setting,
     char shown[128];
     (void)snprintf(shown, sizeof shown, "%s", candidate->text);
     load_error(load, "%s=%s (%s%s%s): %s; allowed: %s%s", setting->name,
-               setting_is_secret(setting) ? "***" : shown, candidate->where, *name == '\0' ? "" : " ",
-               name, reason, setting->allowed, unit);
+               setting_is_secret(setting) ? "***" : shown, candidate->where,
+               *name == '\0' ? "" : " ", name, reason, setting->allowed, unit);
 }
 
 static void *field_of(struct fgw_config *config, const struct setting *setting)
@@ -475,8 +474,8 @@ static void settle(struct load *load, enum fgw_setting_id id, struct candidate *
     struct fgw_config_value *value = &load->config->values[id];
     bool used = (setting->roles & (unsigned)load->config->role) != 0;
     bool may_be_empty = setting->kind == KIND_LISTEN_OR_OFF;
-    struct candidate usual = {.name = setting->name, .where = "default",
-                              .text = setting_default(id, load->config->role)};
+    struct candidate usual = {
+        .name = setting->name, .where = "default", .text = setting_default(id, load->config->role)};
     if (candidate->given && candidate->in_file && !resolve_secret_file(load, candidate)) {
         return;
     }

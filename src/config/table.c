@@ -105,7 +105,7 @@ void setting_flag(const struct setting *setting, char out[FLAG_SIZE])
 {
     const char *from = setting->name + sizeof "FGW_" - 1;
     size_t len = 0;
-    for (; from[len] != '\0' && len < FLAG_SIZE - 1; len++) {
+    for (; len < FLAG_SIZE - 1 && from[len] != '\0'; len++) {
         out[len] = from[len] == '_' ? '-' : (char)tolower((unsigned char)from[len]);
     }
     out[len] = '\0';

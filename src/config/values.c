@@ -43,7 +43,11 @@ static enum fgw_err scaled_from_text(struct fgw_bytes text, const struct unit *u
 enum fgw_err size_from_text(struct fgw_bytes text, uint64_t *out_bytes)
 {
     static const struct unit UNITS[] = {
-        {"B", 1}, {"KiB", 1ULL << 10}, {"MiB", 1ULL << 20}, {"GiB", 1ULL << 30}, {"TiB", 1ULL << 40},
+        {"B", 1},
+        {"KiB", 1ULL << 10},
+        {"MiB", 1ULL << 20},
+        {"GiB", 1ULL << 30},
+        {"TiB", 1ULL << 40},
     };
     return scaled_from_text(text, UNITS, FGW_COUNT_OF(UNITS), out_bytes);
 }
@@ -124,7 +128,7 @@ static enum fgw_err parse_number(struct value_parser *parser, struct fgw_bytes t
 
 static enum fgw_err parse_int(struct value_parser *parser, struct fgw_bytes text, unsigned *out)
 {
-    uint64_t value;
+    uint64_t value = 0;
     enum fgw_err err = parse_number(parser, text, &value);
     if (err == FGW_OK) {
         *out = (unsigned)value;
@@ -152,7 +156,7 @@ static enum fgw_err parse_bool(struct value_parser *parser, struct fgw_bytes tex
         const char *word;
         bool value;
     } WORDS[] = {
-        {"on", true}, {"true", true}, {"yes", true}, {"1", true},
+        {"on", true},   {"true", true},   {"yes", true}, {"1", true},
         {"off", false}, {"false", false}, {"no", false}, {"0", false},
     };
     for (size_t i = 0; i < FGW_COUNT_OF(WORDS); i++) {
@@ -171,9 +175,9 @@ static enum fgw_err level_from_word(struct fgw_bytes word, enum fgw_log_level *o
         const char *word;
         enum fgw_log_level level;
     } WORDS[] = {
-        {"error", FGW_LOG_ERROR}, {"err", FGW_LOG_ERROR},      {"fatal", FGW_LOG_ERROR},
-        {"panic", FGW_LOG_ERROR}, {"dpanic", FGW_LOG_ERROR},   {"warn", FGW_LOG_WARN},
-        {"warning", FGW_LOG_WARN}, {"info", FGW_LOG_INFO},     {"debug", FGW_LOG_DEBUG},
+        {"error", FGW_LOG_ERROR},  {"err", FGW_LOG_ERROR},    {"fatal", FGW_LOG_ERROR},
+        {"panic", FGW_LOG_ERROR},  {"dpanic", FGW_LOG_ERROR}, {"warn", FGW_LOG_WARN},
+        {"warning", FGW_LOG_WARN}, {"info", FGW_LOG_INFO},    {"debug", FGW_LOG_DEBUG},
         {"trace", FGW_LOG_TRACE},
     };
     for (size_t i = 0; i < FGW_COUNT_OF(WORDS); i++) {

@@ -187,6 +187,20 @@ static bool trailer_matches(struct fgw_chunked *c, const size_t *order,
                                fgw_bytes(provided, FGW_SHA256_SIZE));
 }
 
+static void sort_by_name(const struct fgw_chunked *c, size_t order[FGW_CHUNKED_TRAILERS_MAX])
+{
+    for (size_t i = 1; i < c->trailer_count && i < FGW_CHUNKED_TRAILERS_MAX; i++) {
+        size_t moved = order[i];
+        size_t at = i;
+        for (; at > 0 && fgw_bytes_cmp(c->trailers[moved].name,
+                                       c->trailers[order[at - 1]].name) < 0;
+             at--) {
+            order[at] = order[at - 1];
+        }
+        order[at] = moved;
+    }
+}
+
 /* In the order they came, or sorted by name: clients with several trailers do either. */
 static enum fgw_err check_trailer(struct fgw_chunked *c, struct fgw_bytes value,
                                   struct fgw_error *error)
@@ -199,15 +213,7 @@ static enum fgw_err check_trailer(struct fgw_chunked *c, struct fgw_bytes value,
     if (trailer_matches(c, order, provided)) {
         return FGW_OK;
     }
-    for (size_t i = 1; i < c->trailer_count; i++) {
-        for (size_t j = i; j > 0 && fgw_bytes_cmp(c->trailers[order[j]].name,
-                                                  c->trailers[order[j - 1]].name) < 0;
-             j--) {
-            size_t swapped = order[j];
-            order[j] = order[j - 1];
-            order[j - 1] = swapped;
-        }
-    }
+    sort_by_name(c, order);
     if (c->trailer_count > 1 && trailer_matches(c, order, provided)) {
         return FGW_OK;
     }

@@ -211,24 +211,55 @@ static enum fgw_err single_header(const struct fgw_sig_request *request, const c
     return FGW_OK;
 }
 
-/* x-amz-date, else Date (an HTTP date, or ISO 8601 basic as some clients put there). */
+enum fgw_err fgw_sig_take_date(struct fgw_sig_auth *auth, struct fgw_bytes text)
+{
+    enum fgw_err err = fgw_time_parse_basic(text, &auth->request_ms);
+    if (err == FGW_OK) {
+        memcpy(auth->amz_date, text.ptr, FGW_SIG_DATE_SIZE);
+        auth->amz_date[FGW_SIG_DATE_SIZE] = '\0';
+    }
+    return err;
+}
+
+/* The Date header: an HTTP date, or ISO 8601 basic as some clients put there. botocore writes the
+ * zone of RFC 5322, "-0000", for "GMT". */
+static enum fgw_err take_http_date(struct fgw_sig_auth *auth, struct fgw_bytes text)
+{
+    char gmt[FGW_TIME_HTTP_SIZE];
+    enum { BEFORE_ZONE = FGW_TIME_HTTP_SIZE - 4 };
+    if (fgw_sig_take_date(auth, text) == FGW_OK) {
+        return FGW_OK;
+    }
+    struct fgw_bytes zone = fgw_bytes_sub(text, BEFORE_ZONE, SIZE_MAX);
+    if (fgw_bytes_eq_str(zone, "-0000") || fgw_bytes_eq_str(zone, "+0000")) {
+        memcpy(gmt, text.ptr, BEFORE_ZONE);
+        memcpy(gmt + BEFORE_ZONE, "GMT", 3);
+        text = fgw_bytes(gmt, BEFORE_ZONE + 3);
+    }
+    enum fgw_err err = fgw_time_parse_http(text, &auth->request_ms);
+    if (err == FGW_OK) {
+        fgw_time_basic(auth->request_ms, auth->amz_date);
+    }
+    return err;
+}
+
+/* x-amz-date, else Date. */
 static enum fgw_err parse_header_date(struct fgw_sig_auth *auth, struct fgw_error *error)
 {
     struct fgw_bytes text = {0};
     enum fgw_err err = single_header(auth->request, "x-amz-date", &text);
     if (err == FGW_OK) {
-        err = fgw_time_parse_basic(text, &auth->request_ms);
+        err = fgw_sig_take_date(auth, text);
     } else if (err == FGW_ERR_NOT_FOUND) {
         err = single_header(auth->request, "date", &text);
-        if (err == FGW_OK && fgw_time_parse_basic(text, &auth->request_ms) != FGW_OK) {
-            err = fgw_time_parse_http(text, &auth->request_ms);
+        if (err == FGW_OK) {
+            err = take_http_date(auth, text);
         }
     }
     if (err != FGW_OK) {
         return fgw_error_set(error, FGW_ERR_ACCESS_DENIED,
                              "AWS authentication requires a valid Date or x-amz-date header");
     }
-    fgw_time_basic(auth->request_ms, auth->amz_date);
     if (!fgw_bytes_eq(auth->day, fgw_bytes(auth->amz_date, 8))) {
         return fgw_error_set(error, FGW_ERR_AUTHORIZATION_HEADER_MALFORMED,
                              MALFORMED "Invalid credential date \"%.*s\". This date is not the "

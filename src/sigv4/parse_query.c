@@ -1,6 +1,5 @@
 /* parse_query.c: presigned URLs. Source: AWS "Authenticating Requests: Using Query Parameters";
  * spec/s3-wire.md 5.9 and 5.10. Whether the URL is still valid is verify's question. */
-#include "base/timefmt.h"
 #include "sigv4/sigv4_internal.h"
 
 /* Each of them alone makes a request presigned: half a signature must not pass as none. */
@@ -74,12 +73,11 @@ static enum fgw_err take_fields(const struct fgw_sig_auth *auth, struct query_fi
 static enum fgw_err parse_date(struct fgw_sig_auth *auth, struct fgw_bytes text,
                                struct fgw_error *error)
 {
-    if (fgw_time_parse_basic(text, &auth->request_ms) != FGW_OK) {
+    if (fgw_sig_take_date(auth, text) != FGW_OK) {
         return fgw_error_set(error, FGW_ERR_AUTHORIZATION_QUERY_PARAMETERS,
                              "X-Amz-Date must be in the ISO8601 Long Format "
                              "\"yyyyMMdd'T'HHmmss'Z'\"");
     }
-    fgw_time_basic(auth->request_ms, auth->amz_date);
     if (!fgw_bytes_eq(auth->day, fgw_bytes(auth->amz_date, 8))) {
         return fgw_error_set(error, FGW_ERR_AUTHORIZATION_QUERY_PARAMETERS,
                              "Invalid credential date \"%.*s\". This date is not the same as "

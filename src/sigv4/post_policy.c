@@ -42,7 +42,7 @@ enum fgw_err fgw_sig_post_parse(const struct fgw_sig_post_form *form,
                                 const struct fgw_sig_policy *policy,
                                 struct fgw_bytes *out_access_key, struct fgw_error *error)
 {
-    struct fgw_sig_auth auth;
+    struct fgw_sig_auth auth = {0};
     int64_t date_ms = 0;
     if (fgw_bytes_eq_str(form->algorithm, "AWS4-ECDSA-P256-SHA256")) {
         return fgw_error_set(error, FGW_ERR_NOT_IMPLEMENTED,
@@ -73,7 +73,7 @@ enum fgw_err fgw_sig_verify_post_policy(const struct fgw_sig_post_form *form,
                                         const struct fgw_sig_policy *policy,
                                         struct fgw_bytes secret, struct fgw_error *error)
 {
-    struct fgw_sig_auth auth;
+    struct fgw_sig_auth auth = {0};
     uint8_t key[FGW_SIG_KEY_SIZE];
     uint8_t expected[FGW_SHA256_SIZE];
     uint8_t provided[FGW_SHA256_SIZE];

@@ -79,14 +79,15 @@ void fgw_sig_string_line(struct fgw_sig_string *string, struct fgw_bytes line);
 bool fgw_sig_query_get(const struct fgw_sig_auth *auth, const char *name,
                        struct fgw_bytes *out_value);
 
-/* Credential "AKID/yyyymmdd/region/service/aws4_request" into auth. `prefix` and `code` shape the
- * error, which differs between header and query. */
+/* Credential "AKID/yyyymmdd/region/service/aws4_request" into auth, whose kind shapes the error. */
 enum fgw_err fgw_sig_parse_credential(struct fgw_sig_auth *auth, struct fgw_bytes credential,
                                       struct fgw_error *error) FGW_MUST_CHECK;
 /* "The authorization header is malformed; " or "Error parsing the X-Amz-Credential parameter; "
  * by kind, and the code that goes with it. */
 enum fgw_err fgw_sig_credential_code(const struct fgw_sig_auth *auth);
 const char *fgw_sig_credential_prefix(const struct fgw_sig_auth *auth);
+/* ISO 8601 basic, kept as it was signed. */
+enum fgw_err fgw_sig_take_date(struct fgw_sig_auth *auth, struct fgw_bytes text) FGW_MUST_CHECK;
 /* Payload mode from the value of x-amz-content-sha256. */
 enum fgw_err fgw_sig_parse_payload(struct fgw_sig_auth *auth, struct fgw_bytes text,
                                    struct fgw_error *error) FGW_MUST_CHECK;

@@ -4,11 +4,12 @@ import os
 from .common import TOP, call, say
 
 FAST = ("check_layers", "check_banned", "check_caps")
+WITH_A_BUILD = ("check_docs",)
 
 
-def run(run):
-    say("checks")
-    for name in FAST:
+def run(run, names=FAST):
+    say(" ".join(names))
+    for name in names:
         path = os.path.join("tools", name)
         if not os.path.exists(os.path.join(TOP, path)):
             continue

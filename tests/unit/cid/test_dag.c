@@ -283,8 +283,7 @@ static uint64_t walk_tree(struct walk *walk, const struct fgw_cid_view *cid, uin
     assert_true(node.file_bytes == file_bytes && node.link_count > 0);
     uint64_t tree_bytes = stored->node.len;
     for (size_t i = 0; i < node.link_count; i++) {
-        uint64_t below =
-            walk_tree(walk, &node.links[i].cid, node.links[i].file_bytes, depth + 1);
+        uint64_t below = walk_tree(walk, &node.links[i].cid, node.links[i].file_bytes, depth + 1);
         assert_true(below == node.links[i].tree_bytes);
         tree_bytes += below;
     }

@@ -14,7 +14,8 @@ static int split_words(const char *text, char *copy, size_t size, char *words[TE
     int count = 0;
     (void)snprintf(copy, size, "%s", text == NULL ? "" : text);
     char *saved = NULL;
-    for (char *word = strtok_r(copy, "|", &saved); word != NULL; word = strtok_r(NULL, "|", &saved)) {
+    for (char *word = strtok_r(copy, "|", &saved); word != NULL;
+         word = strtok_r(NULL, "|", &saved)) {
         assert_in_range(count, 0, TEST_WORDS_MAX - 1);
         words[count++] = word;
     }
@@ -157,8 +158,8 @@ static void own_name_beats_aliases(void **state)
 {
     (void)state;
     struct loaded got;
-    load_from(FGW_ROLE_SERVE, NULL, "RIBS_YUGABYTE_CQL_HOSTS=c|RIBS_S3_CQL_HOSTS=b|FGW_YCQL_HOSTS=a",
-              &got);
+    load_from(FGW_ROLE_SERVE, NULL,
+              "RIBS_YUGABYTE_CQL_HOSTS=c|RIBS_S3_CQL_HOSTS=b|FGW_YCQL_HOSTS=a", &got);
     assert_string_equal(got.config.cql_hosts.items[0].host, "a");
     loaded_free(&got);
     load_from(FGW_ROLE_SERVE, NULL, "RIBS_DATA=/old|FGW_DATA=/new", &got);
@@ -188,12 +189,11 @@ static void settings_of_the_go_gateway_start_a_node(void **state)
                        "export EXTERNAL_LOCALWEB_PATH=\"/data/ribs/cardata\"\n"
                        "FGW_NODE_ID=kuri-1\n"
                        "FGW_BACKEND_NODES=kuri-1:http://kuri-1:8078,kuri-2:http://kuri-2:8078\n";
-    load_file(FGW_ROLE_KURI, file, "",
-              "FGW_CLUSTER_SECRET=0123456789abcdef0123456789abcdef", &got);
+    load_file(FGW_ROLE_KURI, file, "", "FGW_CLUSTER_SECRET=0123456789abcdef0123456789abcdef", &got);
     assert_string_equal((const char *)got.errors.ptr, "");
     assert_int_equal(got.warning_count, 1);
-    assert_non_null(strstr((const char *)got.warnings.ptr,
-                           "RIBS_MINIMUM_REPLICA_COUNT, RIBS_DEAL_DURATION"));
+    assert_non_null(
+        strstr((const char *)got.warnings.ptr, "RIBS_MINIMUM_REPLICA_COUNT, RIBS_DEAL_DURATION"));
     assert_string_equal(got.config.data_dir, "/data/ribs");
     assert_string_equal(got.config.s3_listen.items[0].host, "0.0.0.0");
     assert_int_equal(got.config.s3_listen.items[0].port, 8078);
@@ -217,14 +217,18 @@ static void all_errors_come_at_once(void **state)
     const char *errors = (const char *)got.errors.ptr;
     static const char *const PARTS[] = {
         "--thread is no flag; did you mean --threads?",
-        "FGW_LOGLEVEL (", ":1) is no setting; did you mean FGW_LOG_LEVEL?",
-        "FGW_REGION=a_b (", ":2): not of the form allowed; allowed: 1 to 32 of a-z 0-9 -",
+        "FGW_LOGLEVEL (",
+        ":1) is no setting; did you mean FGW_LOG_LEVEL?",
+        "FGW_REGION=a_b (",
+        ":2): not of the form allowed; allowed: 1 to 32 of a-z 0-9 -",
         ":3: not KEY=VALUE",
         "FGW_LOG_LEVEL=loud (environment): unknown level; allowed: error (err)",
         "FGW_MEMORY=3 (environment): not a size",
         "FGW_DATA (not set) is required for fgw kuri",
-        "FGW_CQL_HOSTS (not set)", "FGW_ROOT_ACCESS_KEY (not set)",
-        "FGW_ROOT_SECRET_KEY (not set)", "FGW_CLUSTER_SECRET (not set)",
+        "FGW_CQL_HOSTS (not set)",
+        "FGW_ROOT_ACCESS_KEY (not set)",
+        "FGW_ROOT_SECRET_KEY (not set)",
+        "FGW_CLUSTER_SECRET (not set)",
     };
     assert_int_equal(got.err, FGW_ERR_CONFIG);
     for (size_t i = 0; i < sizeof PARTS / sizeof PARTS[0]; i++) {
@@ -277,7 +281,8 @@ static void secrets_never_show(void **state)
     (void)state;
     struct loaded got;
     load_from(FGW_ROLE_SERVE, NULL,
-              "FGW_ROOT_SECRET_KEY=hush|FGW_CLUSTER_SECRET=hush,hush|FGW_ROOT_ACCESS_KEY=root", &got);
+              "FGW_ROOT_SECRET_KEY=hush|FGW_CLUSTER_SECRET=hush,hush|FGW_ROOT_ACCESS_KEY=root",
+              &got);
     assert_int_equal(got.error_count, 2);
     assert_null(strstr((const char *)got.errors.ptr, "hush"));
     loaded_free(&got);
@@ -319,8 +324,8 @@ static void file_mistakes_name_their_line(void **state)
 {
     (void)state;
     struct loaded got;
-    load_file(FGW_ROLE_SERVE, "A B=1\n=x\n1A=2\nFGW_REGION='x\nFGW_REGION=\"x\" y\nFGW_REGION\n", "",
-              NULL, &got);
+    load_file(FGW_ROLE_SERVE, "A B=1\n=x\n1A=2\nFGW_REGION='x\nFGW_REGION=\"x\" y\nFGW_REGION\n",
+              "", NULL, &got);
     assert_int_equal(got.error_count, 6);
     assert_non_null(strstr((const char *)got.errors.ptr, ":4: a quote that does not end"));
     assert_non_null(strstr((const char *)got.errors.ptr, ":5: text behind the closing quote"));
@@ -352,7 +357,8 @@ static void secret_from_a_file(void **state)
     loaded_free(&got);
     (void)snprintf(environment, sizeof environment,
                    "FGW_ROOT_SECRET_KEY_FILE=%s|FGW_ROOT_SECRET_KEY=another-one-of-16|"
-                   "FGW_ROOT_ACCESS_KEY=root", path);
+                   "FGW_ROOT_ACCESS_KEY=root",
+                   path);
     expect_errors(FGW_ROLE_SERVE, NULL, environment, 1, "are both set");
     assert_int_equal(unlink(path), 0);
     expect_errors(FGW_ROLE_SERVE, "--root-secret-key-file=/nowhere|--root-access-key=root", NULL, 2,
@@ -426,8 +432,8 @@ static void options_and_positionals_of_a_verb(void **state)
     const char *positionals[2] = {NULL, NULL};
     char *argv[] = {"add", "--json", "--id", "7", "--", "--name"};
     char *envp[] = {NULL};
-    struct fgw_config_option options[] = {{"json", false, NULL, ""}, {"id", true, NULL, ""},
-                                          {"admin", true, NULL, ""}};
+    struct fgw_config_option options[] = {
+        {"json", false, NULL, ""}, {"id", true, NULL, ""}, {"admin", true, NULL, ""}};
     struct fgw_config_input input = {FGW_ROLE_TOOL, 6, argv, envp, options, 3, positionals, 2, 0};
     fgw_buf_init(&errors, 0);
     fgw_buf_init(&warnings, 0);

@@ -35,8 +35,8 @@ static void sizes(void **state)
     static const struct {
         const char *text;
         uint64_t bytes;
-    } GOOD[] = {{"65536B", 65536}, {"64KiB", 65536}, {"64kib", 65536}, {" 64 KiB ", 65536},
-                {"1MiB", 1048576}, {"0001MiB", 1048576}};
+    } GOOD[] = {{"65536B", 65536},   {"64KiB", 65536},  {"64kib", 65536},
+                {" 64 KiB ", 65536}, {"1MiB", 1048576}, {"0001MiB", 1048576}};
     struct loaded got;
     for (size_t i = 0; i < sizeof GOOD / sizeof GOOD[0]; i++) {
         load_flag("max-header", GOOD[i].text, &got);
@@ -57,16 +57,16 @@ static void durations(void **state)
     static const struct {
         const char *text;
         uint64_t ms;
-    } GOOD[] = {{"1500ms", 1500}, {"2s", 2000}, {"3m", 180000}, {"4h", 14400000},
-                {"5d", 432000000}, {"0s", 0}};
+    } GOOD[] = {{"1500ms", 1500}, {"2s", 2000},      {"3m", 180000},
+                {"4h", 14400000}, {"5d", 432000000}, {"0s", 0}};
     struct loaded got;
     for (size_t i = 0; i < sizeof GOOD / sizeof GOOD[0]; i++) {
         load_flag("release-delay", GOOD[i].text, &got);
         assert_true(got.config.release_delay_ms == GOOD[i].ms);
         loaded_free(&got);
     }
-    REFUSE_EACH("release-delay", "10", "1w", "1h30m", "-1s", "366d", "1.5h",
-                "99999999999999999d", "ms");
+    REFUSE_EACH("release-delay", "10", "1w", "1h30m", "-1s", "366d", "1.5h", "99999999999999999d",
+                "ms");
 }
 
 static void numbers_switches_words(void **state)
@@ -99,16 +99,18 @@ static void log_levels(void **state)
     static const struct {
         const char *text;
         enum fgw_log_level level;
-    } GOOD[] = {{"info", FGW_LOG_INFO},      {"INFO", FGW_LOG_INFO},   {"warning", FGW_LOG_WARN},
-                {"warn", FGW_LOG_WARN},      {"err", FGW_LOG_ERROR},   {"error", FGW_LOG_ERROR},
-                {" info ", FGW_LOG_INFO},    {"Debug", FGW_LOG_DEBUG}, {"trace", FGW_LOG_TRACE},
+    } GOOD[] = {{"info", FGW_LOG_INFO},   {"INFO", FGW_LOG_INFO},   {"warning", FGW_LOG_WARN},
+                {"warn", FGW_LOG_WARN},   {"err", FGW_LOG_ERROR},   {"error", FGW_LOG_ERROR},
+                {" info ", FGW_LOG_INFO}, {"Debug", FGW_LOG_DEBUG}, {"trace", FGW_LOG_TRACE},
                 {"", FGW_LOG_INFO}};
     static const struct {
         const char *text;
         enum fgw_log_level level;
-    } LISTS[] = {{"error,backend=info", FGW_LOG_INFO}, {"main:info,*:error", FGW_LOG_INFO},
+    } LISTS[] = {{"error,backend=info", FGW_LOG_INFO},
+                 {"main:info,*:error", FGW_LOG_INFO},
                  {"ribs:.*=debug,gw/.*=debug,ribs:rbdeal=info", FGW_LOG_DEBUG},
-                 {"warn", FGW_LOG_WARN}, {" a = ERROR , b=dpanic", FGW_LOG_ERROR}};
+                 {"warn", FGW_LOG_WARN},
+                 {" a = ERROR , b=dpanic", FGW_LOG_ERROR}};
     struct loaded got;
     for (size_t i = 0; i < sizeof GOOD / sizeof GOOD[0]; i++) {
         load_flag("log-level", GOOD[i].text, &got);
@@ -133,9 +135,8 @@ static void listeners(void **state)
     (void)state;
     struct loaded got;
     load_flag("s3-listen", "[::]:8078, :80,localhost:81, *:82,[::1]:65535", &got);
-    static const struct fgw_config_address WANT[] = {{"::", 8078}, {"0.0.0.0", 80},
-                                                     {"127.0.0.1", 81}, {"0.0.0.0", 82},
-                                                     {"::1", 65535}};
+    static const struct fgw_config_address WANT[] = {
+        {"::", 8078}, {"0.0.0.0", 80}, {"127.0.0.1", 81}, {"0.0.0.0", 82}, {"::1", 65535}};
     assert_int_equal(got.config.s3_listen.count, 5);
     for (size_t i = 0; i < 5; i++) {
         assert_string_equal(got.config.s3_listen.items[i].host, WANT[i].host);
@@ -212,19 +213,24 @@ static void secrets(void **state)
     loaded_free(&got);
     expect_errors(FGW_ROLE_SERVE, NULL, "FGW_CLUSTER_SECRET=0123456789abcdef0123456789abcde", 1,
                   "31 characters");
-    expect_errors(FGW_ROLE_SERVE, NULL, "FGW_ROOT_ACCESS_KEY=root|FGW_ROOT_SECRET_KEY=15-characters-xx",
-                  0, "");
-    expect_errors(FGW_ROLE_SERVE, NULL, "FGW_ROOT_ACCESS_KEY=root|FGW_ROOT_SECRET_KEY=15-characters-x",
-                  1, "15 characters long; allowed: 16..256 characters");
+    expect_errors(FGW_ROLE_SERVE, NULL,
+                  "FGW_ROOT_ACCESS_KEY=root|FGW_ROOT_SECRET_KEY=15-characters-xx", 0, "");
+    expect_errors(FGW_ROLE_SERVE, NULL,
+                  "FGW_ROOT_ACCESS_KEY=root|FGW_ROOT_SECRET_KEY=15-characters-x", 1,
+                  "15 characters long; allowed: 16..256 characters");
 }
 
 int run_value_tests(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sizes),     cmocka_unit_test(durations),
-        cmocka_unit_test(numbers_switches_words), cmocka_unit_test(log_levels),
-        cmocka_unit_test(listeners), cmocka_unit_test(hosts_names_nodes),
-        cmocka_unit_test(replication), cmocka_unit_test(secrets),
+        cmocka_unit_test(sizes),
+        cmocka_unit_test(durations),
+        cmocka_unit_test(numbers_switches_words),
+        cmocka_unit_test(log_levels),
+        cmocka_unit_test(listeners),
+        cmocka_unit_test(hosts_names_nodes),
+        cmocka_unit_test(replication),
+        cmocka_unit_test(secrets),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

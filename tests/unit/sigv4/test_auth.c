@@ -222,8 +222,10 @@ static void dates(void **state)
 static void date_header_stands_in(void **state)
 {
     (void)state;
-    static const char *const DATES[] = {"Fri, 24 May 2013 00:00:00 GMT", "20130524T000000Z"};
-    for (size_t i = 0; i < 2; i++) {
+    static const char *const DATES[] = {"Fri, 24 May 2013 00:00:00 GMT", "20130524T000000Z",
+                                        "Fri, 24 May 2013 00:00:00 -0000",
+                                        "Fri, 24 May 2013 00:00:00 +0000"};
+    for (size_t i = 0; i < sizeof DATES / sizeof DATES[0]; i++) {
         struct fixture f;
         signed_get(&f);
         drop_header(&f, "x-amz-date");
@@ -415,6 +417,12 @@ static void presigned_payload(void **state)
     add_header(&f, "x-amz-content-sha256", "UNSIGNED-PAYLOAD");
     presign_request(&f, 60);
     assert_int_equal(check(&f), FGW_OK);
+    fixture_deinit(&f);
+    presigned_get(&f, 60);
+    add_header(&f, "x-amz-content-sha256", EMPTY_SHA);
+    assert_int_equal(parse(&f), FGW_OK);
+    assert_int_equal(f.auth.payload, FGW_SIG_PAYLOAD_UNSIGNED);
+    assert_int_equal(check(&f), FGW_ERR_ACCESS_DENIED);
     fixture_deinit(&f);
 }
 

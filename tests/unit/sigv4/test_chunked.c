@@ -266,6 +266,7 @@ static void unsigned_bodies(void **state)
          FGW_ERR_MALFORMED_TRAILER},
         {"5\r\nhello\r\n0\r\n" CRC ":a\r\n\r\nGET / HTTP/1.1\r\n", 5, CRC,
          FGW_ERR_MALFORMED_TRAILER},
+        {"0\r\n\r\n\r\n\r\n\r\n\r\n\r\n", 0, "", FGW_ERR_MALFORMED_TRAILER},
         {"0\r\n", 0, "x-amz-meta-a", FGW_ERR_INVALID_REQUEST},
         {"0\r\n", 0, CRC "," CRC "c," CRC "d," CRC "e," CRC "f", FGW_ERR_INVALID_REQUEST},
         /* framing */
@@ -390,6 +391,34 @@ static void encoded_bodies_decode(void **state)
     fgw_xfree(data);
 }
 
+/* Signed in the order of the names, sent in another. */
+static void sorted_trailers_verify(void **state)
+{
+    (void)state;
+    static const char FIRST[] = "x-amz-checksum-crc32:v2\r\n";
+    static const char SECOND[] = "x-amz-checksum-sha1:v1\r\n";
+    const struct fgw_sig_header trailers[] = {{FGW_LIT("x-amz-checksum-crc32"), FGW_LIT("v2")},
+                                              {FGW_LIT("x-amz-checksum-sha1"), FGW_LIT("v1")}};
+    struct fixture f;
+    struct fgw_chunked_encoder encoder;
+    struct fgw_buf wire;
+    signed_get(&f);
+    fgw_buf_init(&wire, 0);
+    fgw_chunked_encoder_init(&encoder, FGW_SIG_PAYLOAD_STREAMING_SIGNED_TRAILER, &f.seed);
+    assert_int_equal(fgw_chunked_encode_end(&encoder, trailers, 2, &wire), FGW_OK);
+    size_t at = fgw_bytes_find(fgw_buf_bytes(&wire), text_of(FIRST), 0);
+    assert_true(at != SIZE_MAX);
+    memcpy(wire.ptr + at, SECOND, strlen(SECOND));
+    memcpy(wire.ptr + at + strlen(SECOND), FIRST, strlen(FIRST));
+    struct body body = {FGW_SIG_PAYLOAD_STREAMING_SIGNED_TRAILER, &f.seed, 0,
+                        "x-amz-checksum-crc32,x-amz-checksum-sha1", fgw_buf_bytes(&wire)};
+    assert_int_equal(decode_all(&body, FGW_LIT("")), FGW_OK);
+    wire.ptr[at + strlen(SECOND) - 3]++;
+    assert_int_equal(decode_all(&body, FGW_LIT("")), FGW_ERR_SIGNATURE_DOES_NOT_MATCH);
+    fgw_buf_deinit(&wire);
+    fixture_deinit(&f);
+}
+
 static void small_signed_chunks_are_refused(void **state)
 {
     (void)state;
@@ -481,6 +510,7 @@ int main(void)
         cmocka_unit_test(long_lines_are_refused),
         cmocka_unit_test(failed_stays_failed),
         cmocka_unit_test(encoded_bodies_decode),
+        cmocka_unit_test(sorted_trailers_verify),
         cmocka_unit_test(small_signed_chunks_are_refused),
         cmocka_unit_test(signed_size_lines_are_strict),
         cmocka_unit_test(decoded_length_is_required),
