@@ -10,8 +10,7 @@ enum { HEADERS_FIRST = 24, HEADERS_MAX = 512 };
 /* HTTP/0.9 has no version, and its sender waits for an answer after this line. */
 static enum fgw_err check_request_line(struct fgw_bytes line, const char **out_reason)
 {
-    size_t version = fgw_bytes_find(line, FGW_LIT(" HTTP/"), 0);
-    if (version == SIZE_MAX) {
+    if (line.len < 9 || memcmp(line.ptr + line.len - 9, " HTTP/", 6) != 0) {
         *out_reason = "The request line has no HTTP version.";
         return FGW_ERR_BAD_REQUEST;
     }

@@ -39,9 +39,8 @@ static void hosts(void **state)
 static void refused_hosts(void **state)
 {
     (void)state;
-    static const char *const BAD[] = {"",       " , ",     "db:0",      "db:65536", "db:x",
-                                      ":9042",  "[::1",    "[::1]9042", "[]:1",     "db:",
-                                      "[::1]:"};
+    static const char *const BAD[] = {"",     " , ",       "db:0", "db:65536", "db:x",  ":9042",
+                                      "[::1", "[::1]9042", "[]:1", "db:",      "[::1]:"};
     for (size_t i = 0; i < sizeof BAD / sizeof BAD[0]; i++) {
         assert_null(make(BAD[i]));
     }
@@ -57,8 +56,8 @@ static void consistency(void **state)
     assert_int_equal(level, FGW_CQL_LOCAL_QUORUM);
     static const char *const REFUSED[] = {"ONE", "ALL", "SERIAL", "", "QUORUMS", "ANY"};
     for (size_t i = 0; i < sizeof REFUSED / sizeof REFUSED[0]; i++) {
-        assert_int_equal(
-            fgw_cql_consistency_parse(fgw_bytes_str(REFUSED[i]), &level, &error), FGW_ERR_CONFIG);
+        assert_int_equal(fgw_cql_consistency_parse(fgw_bytes_str(REFUSED[i]), &level, &error),
+                         FGW_ERR_CONFIG);
     }
     assert_int_equal(level, FGW_CQL_LOCAL_QUORUM);
 }
