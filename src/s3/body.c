@@ -295,9 +295,7 @@ static enum fgw_err take_trailer_value(struct fgw_s3_body *body)
         return fgw_error_set(&body->request->error, FGW_ERR_MALFORMED_TRAILER, NULL);
     }
     if (fgw_s3_checksum_parse(body->wish.algorithm, value, body->wish.expected) != FGW_OK) {
-        return fgw_error_set(&body->request->error, FGW_ERR_INVALID_REQUEST,
-                             "Value for %s header is invalid.",
-                             fgw_s3_checksum_header(body->wish.algorithm));
+        return fgw_s3_bad_checksum(body->request, body->wish.algorithm);
     }
     body->wish.has_expected = true;
     return FGW_OK;
