@@ -9,7 +9,9 @@ pkg_check_modules(EXPAT REQUIRED IMPORTED_TARGET expat)
 pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson)
 pkg_check_modules(ISAL REQUIRED IMPORTED_TARGET libisal)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
-pkg_check_modules(CMOCKA REQUIRED IMPORTED_TARGET cmocka)
+if(FGW_TESTS)
+    pkg_check_modules(CMOCKA REQUIRED IMPORTED_TARGET cmocka)
+endif()
 find_library(FGW_BOOST_CONTEXT boost_context REQUIRED)
 
 # llhttp: Debian 12 ships Node.js's generated sources, newer Debian a library.

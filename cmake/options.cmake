@@ -6,6 +6,7 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 if(NOT CMAKE_BUILD_TYPE)
     set(CMAKE_BUILD_TYPE Release)
 endif()
+option(FGW_TESTS "build the tests (needs cmocka)" ON)
 set(FGW_SANITIZE "" CACHE STRING "address, thread, fuzzer or empty")
 
 find_program(FGW_CCACHE ccache)

@@ -1,0 +1,40 @@
+/* command.c: see command.h. */
+#include "bin/command.h"
+
+#include <stdio.h>
+
+/* Each line of *lines to standard error, with a word in front. */
+static void print_lines(const char *word, struct fgw_buf *lines)
+{
+    struct fgw_bytes rest = fgw_buf_bytes(lines);
+    struct fgw_bytes line;
+    while (fgw_bytes_split(&rest, '\n', &line)) {
+        if (line.len > 0) {
+            (void)fprintf(stderr, "fgw: %s: %.*s\n", word, FGW_FMT(line));
+        }
+    }
+}
+
+enum fgw_err fgw_command_config(const struct fgw_command *command, struct fgw_config_input *input,
+                                struct fgw_config *out)
+{
+    struct fgw_buf errors;
+    struct fgw_buf warnings;
+    fgw_buf_init(&errors, 0);
+    fgw_buf_init(&warnings, 0);
+    input->role = command->role;
+    input->argc = command->argc;
+    input->argv = command->argv;
+    input->envp = command->envp;
+    enum fgw_err err = fgw_config_load(input, out, &errors, &warnings);
+    print_lines("warning", &warnings);
+    print_lines("error", &errors);
+    if (err == FGW_OK) {
+        fgw_log_configure(out->log_level, out->log_format == FGW_CONFIG_LOG_JSON);
+    } else {
+        (void)fprintf(stderr, "fgw: nothing was opened; see fgw help %s\n", command->verb);
+    }
+    fgw_buf_deinit(&errors);
+    fgw_buf_deinit(&warnings);
+    return err;
+}

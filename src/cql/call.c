@@ -1,0 +1,541 @@
+/* call.c: a call from the statement to its outcome: choose a connection, prepare, send, wait,
+ * classify, and try again only where that cannot do harm (spec/ycql.md sections 2.3, 4, 5.9;
+ * client.h has the rules for callers). */
+#include "base/clock.h"
+#include "base/log.h"
+#include "cql/client_internal.h"
+
+enum {
+    TRIES_MAX = 5,
+    REPREPARES_MAX = 2,
+    SCHEMA_TRIES_MAX = 3,
+    BACKOFF_FIRST_MS = 50,
+    BACKOFF_MAX_MS = 2000,
+    PAGE_SIZE_DEFAULT = 1000,
+    TRY_MIN_MS = 1000,
+    RETRY_COST = 10, /* a call earns 1: a tenth of all calls may be retried */
+    RETRY_TOKENS_MAX = 1000,
+    MESSAGE_MAX = 240
+};
+
+struct run {
+    struct fgw_cql_client *client;
+    const struct fgw_cql_statement *statement; /* a temporary one for texts */
+    bool prepared;
+    bool repeatable;
+    bool linearizable;
+    enum fgw_cql_consistency consistency;
+    struct fgw_cql_pin *pin;
+    struct fgw_buf params;
+    uint8_t *kinds; /* enum fgw_cql_value_kind of each value */
+    size_t value_count;
+    uint64_t deadline_ms;
+    unsigned tries;
+    unsigned reprepares;
+    unsigned schema_tries;
+    const struct cql_node *avoid;
+};
+
+struct fgw_cql_pin {
+    struct cql_conn *conn;
+};
+
+struct fgw_cql_call {
+    struct run run;
+    struct fgw_wait wait;
+    struct fgw_cql_rounds *rounds;
+    struct fgw_cql_result *result;
+    enum fgw_err err;
+    struct fgw_error error;
+};
+
+/* What one try came to. */
+enum outcome_kind {
+    OUTCOME_RESULT,   /* response is a RESULT */
+    OUTCOME_REFUSED,  /* response is an ERROR; class says which */
+    OUTCOME_LOST,     /* sent, and no answer came */
+    OUTCOME_NOT_SENT, /* surely not executed */
+    OUTCOME_BROKEN    /* our own mistake: err and the text are set */
+};
+
+struct outcome {
+    enum outcome_kind kind;
+    enum fgw_err err;
+    enum fgw_cql_class class;
+    struct fgw_cql_response *response;
+};
+
+/* -- one try ---------------------------------------------------------------------------------- */
+
+static struct outcome from_failure(const struct run *run, const struct cql_conn *conn,
+                                   enum fgw_err err, bool never_sent, struct fgw_error *error)
+{
+    (void)fgw_error_set(error, err == FGW_ERR_TIMEOUT ? FGW_ERR_TIMEOUT : FGW_ERR_UNAVAILABLE,
+                        "%s on %s: %s", run->statement->name, conn->node->name,
+                        err == FGW_ERR_TIMEOUT    ? "no answer in time"
+                        : conn->reason[0] != '\0' ? conn->reason
+                                                  : "the connection is full");
+    return (struct outcome){.kind = never_sent ? OUTCOME_NOT_SENT : OUTCOME_LOST, .err = err};
+}
+
+static struct outcome from_response(const struct run *run, struct cql_conn *conn,
+                                    struct fgw_cql_response *response, struct fgw_bytes id,
+                                    struct fgw_error *error)
+{
+    struct fgw_cql_counters *counters = &run->client->counters;
+    for (size_t i = 0; i < response->warning_count; i++) {
+        counters->warnings++;
+        fgw_log_debug("cql", "%s: warning of %s: %.*s", run->statement->name, conn->node->name,
+                      FGW_FMT(response->warnings[i]));
+    }
+    if (response->opcode == FGW_CQL_OP_RESULT) {
+        return (struct outcome){.kind = OUTCOME_RESULT, .response = response};
+    }
+    struct outcome outcome = {
+        .kind = OUTCOME_REFUSED, .class = FGW_CQL_CLASS_PROTO, .response = response};
+    conn->node->errors++;
+    if (response->opcode == FGW_CQL_OP_ERROR) {
+        outcome.class = fgw_cql_classify(&response->error, run->statement->kind, id);
+        struct fgw_bytes text = fgw_bytes_sub(response->error.message, 0, MESSAGE_MAX);
+        outcome.err = fgw_cql_class_err(outcome.class, run->statement->kind, response->error.code);
+        (void)fgw_error_set(error, outcome.err, "%s on %s: error 0x%04x: %.*s",
+                            run->statement->name, conn->node->name, (unsigned)response->error.code,
+                            FGW_FMT(text));
+    } else {
+        outcome.err = fgw_error_set(error, FGW_ERR_INTERNAL, "%s on %s: unexpected answer 0x%02x",
+                                    run->statement->name, conn->node->name, response->opcode);
+    }
+    counters->errors[outcome.class]++;
+    if (outcome.class == FGW_CQL_CLASS_PROTO) {
+        fgw_cql_conn_close(conn, FGW_ERR_IO, "the server and we disagree about the protocol");
+    }
+    return outcome;
+}
+
+/* Held against what PREPARE said, so that a wrong value is told by name and never sent. */
+static enum fgw_err check_values(const struct run *run, const struct cql_prepared_entry *entry,
+                                 struct fgw_error *error)
+{
+    if (entry->bind_count != run->value_count) {
+        return fgw_error_set(error, FGW_ERR_INTERNAL, "%s takes %zu values, %zu were given",
+                             run->statement->name, entry->bind_count, run->value_count);
+    }
+    for (size_t i = 0; i < run->value_count; i++) {
+        struct fgw_cql_value value = {.kind = (enum fgw_cql_value_kind)run->kinds[i]};
+        if (!fgw_cql_value_fits(&value, entry->bind_types[i])) {
+            return fgw_error_set(error, FGW_ERR_INTERNAL, "%s: value %zu is %s, the column is %s",
+                                 run->statement->name, i, fgw_cql_value_kind_name(value.kind),
+                                 fgw_cql_type_name(entry->bind_types[i]));
+        }
+    }
+    return FGW_OK;
+}
+
+/* The consistency stands first in the parameters; which one a linearizable read needs is known
+ * once a server has told what it is. */
+static void set_consistency(struct run *run)
+{
+    enum fgw_cql_consistency level = run->consistency;
+    if (run->linearizable && run->client->flavour != FGW_CQL_FLAVOUR_YUGABYTE) {
+        level = FGW_CQL_SERIAL;
+    }
+    fgw_put_u16be(run->params.ptr, (uint16_t)level);
+}
+
+static struct outcome send_and_wait(struct run *run, struct cql_conn *conn, struct fgw_bytes id,
+                                    uint64_t deadline_ms, struct fgw_error *error)
+{
+    if (!fgw_cql_conn_has_room(conn)) {
+        return from_failure(run, conn, FGW_ERR_AGAIN, true, error);
+    }
+    struct cql_request request;
+    struct fgw_cql_response *response = NULL;
+    set_consistency(run);
+    fgw_cql_conn_begin(conn, &request);
+    if (run->prepared) {
+        fgw_cql_encode_execute(&conn->out, request.stream, id, fgw_buf_bytes(&run->params));
+    } else {
+        fgw_cql_encode_query(&conn->out, request.stream, fgw_bytes_str(run->statement->text),
+                             fgw_buf_bytes(&run->params));
+    }
+    fgw_cql_conn_send(conn);
+    conn->node->requests++;
+    enum fgw_err err = fgw_cql_conn_await(conn, &request, deadline_ms, &response);
+    if (err != FGW_OK) {
+        return from_failure(run, conn, err, request.never_sent, error);
+    }
+    return from_response(run, conn, response, id, error);
+}
+
+static struct outcome try_prepared(struct run *run, struct cql_conn *conn, uint64_t deadline_ms,
+                                   struct fgw_error *error)
+{
+    struct cql_prepared_entry *entry = NULL;
+    struct fgw_cql_response *response = NULL;
+    enum fgw_err err = fgw_cql_prepare(conn, run->statement, deadline_ms, &entry, &response);
+    if (err != FGW_OK) {
+        return from_failure(run, conn, err, true, error);
+    }
+    if (response != NULL) {
+        struct outcome outcome = from_response(run, conn, response, fgw_bytes(NULL, 0), error);
+        if (outcome.class == FGW_CQL_CLASS_TRANSIENT_UNKNOWN) {
+            outcome.class = FGW_CQL_CLASS_TRANSIENT_NOT_APPLIED; /* only the PREPARE failed */
+            outcome.err = FGW_ERR_UNAVAILABLE;
+        }
+        return outcome;
+    }
+    err = check_values(run, entry, error);
+    if (err != FGW_OK) {
+        return (struct outcome){.kind = OUTCOME_BROKEN, .err = err};
+    }
+    uint8_t id_copy[64];
+    if (entry->id.len > sizeof id_copy) {
+        err = fgw_error_set(error, FGW_ERR_INTERNAL, "a statement id of %zu bytes", entry->id.len);
+        return (struct outcome){.kind = OUTCOME_BROKEN, .err = err};
+    }
+    struct fgw_bytes id = fgw_bytes(id_copy, entry->id.len);
+    memcpy(id_copy, entry->id.ptr, entry->id.len);
+    struct outcome outcome = send_and_wait(run, conn, id, deadline_ms, error);
+    if (outcome.kind == OUTCOME_REFUSED && outcome.class == FGW_CQL_CLASS_REPREPARE) {
+        run->client->counters.reprepares++;
+        fgw_cql_prepared_forget(entry, id);
+    }
+    return outcome;
+}
+
+/* -- what follows from it --------------------------------------------------------------------- */
+
+/* Takes a retry from the budget; waits before the next try. False when the run must end. */
+static bool back_off(struct run *run, struct cql_node *node)
+{
+    struct fgw_cql_client *client = run->client;
+    uint64_t now_ms = fgw_loop_now_ms(client->loop);
+    uint64_t delay_ms = (uint64_t)BACKOFF_FIRST_MS << run->tries;
+    delay_ms = fgw_cql_jitter(delay_ms < BACKOFF_MAX_MS ? delay_ms : BACKOFF_MAX_MS);
+    run->tries++;
+    if (run->pin != NULL || run->tries >= TRIES_MAX || client->closing ||
+        client->retry_tokens < RETRY_COST || now_ms + delay_ms >= run->deadline_ms) {
+        return false;
+    }
+    client->retry_tokens -= RETRY_COST;
+    client->counters.retries++;
+    run->avoid = node;
+    fgw_fiber_sleep_ms(delay_ms);
+    return true;
+}
+
+static bool retry_refused(struct run *run, struct cql_node *node, enum fgw_cql_class class)
+{
+    switch (class) {
+    case FGW_CQL_CLASS_REPREPARE:
+        run->avoid = NULL;
+        return run->reprepares++ < REPREPARES_MAX;
+    case FGW_CQL_CLASS_NOT_FOUND_SCHEMA:
+        return run->statement->kind != FGW_CQL_DDL && run->schema_tries++ < SCHEMA_TRIES_MAX &&
+               back_off(run, node);
+    case FGW_CQL_CLASS_TRANSIENT_NOT_APPLIED:
+        return back_off(run, node);
+    case FGW_CQL_CLASS_TRANSIENT_UNKNOWN:
+        return run->repeatable && back_off(run, node);
+    default:
+        return false;
+    }
+}
+
+/* True: try again. Else *err is the run's end. */
+static bool decide(struct run *run, struct cql_node *node, const struct outcome *outcome,
+                   enum fgw_err *err)
+{
+    *err = outcome->err;
+    switch (outcome->kind) {
+    case OUTCOME_RESULT:
+        *err = FGW_OK;
+        return false;
+    case OUTCOME_REFUSED:
+        return retry_refused(run, node, outcome->class);
+    case OUTCOME_LOST:
+        *err = run->statement->kind != FGW_CQL_READ ? FGW_ERR_UNKNOWN_OUTCOME
+               : outcome->err == FGW_ERR_TIMEOUT    ? FGW_ERR_TIMEOUT
+                                                    : FGW_ERR_UNAVAILABLE;
+        return run->repeatable && back_off(run, node);
+    case OUTCOME_NOT_SENT:
+        *err = outcome->err == FGW_ERR_TIMEOUT ? FGW_ERR_TIMEOUT : FGW_ERR_UNAVAILABLE;
+        return back_off(run, node);
+    case OUTCOME_BROKEN:
+        break;
+    }
+    return false;
+}
+
+/* A repeatable statement leaves time for another node when there is one. */
+static uint64_t try_deadline(const struct run *run)
+{
+    if (!run->repeatable || run->pin != NULL || fgw_cql_client_nodes_up(run->client) < 2) {
+        return run->deadline_ms;
+    }
+    uint64_t share_ms = run->client->config->timeout_ms / 3;
+    share_ms = share_ms < TRY_MIN_MS ? TRY_MIN_MS : share_ms;
+    uint64_t until_ms = fgw_loop_now_ms(run->client->loop) + share_ms;
+    return until_ms < run->deadline_ms ? until_ms : run->deadline_ms;
+}
+
+static enum fgw_err take_conn(struct run *run, struct cql_conn **out_conn, struct fgw_error *error)
+{
+    if (run->pin == NULL) {
+        return fgw_cql_client_pick(run->client, run->avoid, run->deadline_ms, out_conn, error);
+    }
+    if (!fgw_cql_pin_alive(run->pin)) {
+        return fgw_error_set(error, FGW_ERR_UNAVAILABLE, "the connection to %s is gone: %s",
+                             fgw_cql_pin_node(run->pin), run->pin->conn->reason);
+    }
+    *out_conn = fgw_cql_conn_ref(run->pin->conn);
+    return FGW_OK;
+}
+
+static enum fgw_err run_tries(struct run *run, struct fgw_cql_result **out_result,
+                              struct fgw_error *error)
+{
+    for (;;) {
+        struct cql_conn *conn = NULL;
+        enum fgw_err err = take_conn(run, &conn, error);
+        if (err != FGW_OK) {
+            return err;
+        }
+        FGW_CHECK(conn != NULL);
+        uint64_t deadline_ms = try_deadline(run);
+        struct outcome outcome =
+            run->prepared ? try_prepared(run, conn, deadline_ms, error)
+                          : send_and_wait(run, conn, fgw_bytes(NULL, 0), deadline_ms, error);
+        bool again = decide(run, conn->node, &outcome, &err);
+        fgw_cql_conn_unref(conn);
+        if (outcome.kind == OUTCOME_RESULT) {
+            *out_result = fgw_cql_result_new(outcome.response);
+            return FGW_OK;
+        }
+        fgw_cql_response_free(outcome.response);
+        if (!again) {
+            error->code =
+                run->client->closing && err == FGW_ERR_UNAVAILABLE ? FGW_ERR_CANCELLED : err;
+            return error->code;
+        }
+    }
+}
+
+/* -- a run ------------------------------------------------------------------------------------ */
+
+static void run_init(struct run *run, struct fgw_cql_client *client,
+                     const struct fgw_cql_statement *statement, bool prepared,
+                     const struct fgw_cql_options *options)
+{
+    static const struct fgw_cql_options DEFAULTS = {0};
+    options = options == NULL ? &DEFAULTS : options;
+    *run = (struct run){
+        .client = client,
+        .statement = statement,
+        .prepared = prepared,
+        .repeatable =
+            statement->kind == FGW_CQL_READ || statement->idempotent || options->idempotent,
+        .linearizable = options->serial,
+        .consistency =
+            options->consistency != 0 ? options->consistency : client->config->consistency,
+        .pin = options->pin,
+        .deadline_ms = options->deadline_ms != 0
+                           ? options->deadline_ms
+                           : fgw_loop_now_ms(client->loop) + client->config->timeout_ms,
+    };
+    /* a conditional statement is never repeated on its own, whatever its flags say */
+    run->repeatable = run->repeatable && statement->kind != FGW_CQL_LWT;
+    client->fibers++;
+    client->calls++;
+    client->retry_tokens += client->retry_tokens < RETRY_TOKENS_MAX;
+}
+
+static void run_encode(struct run *run, const struct fgw_cql_value *values, size_t value_count,
+                       const struct fgw_cql_options *options)
+{
+    fgw_buf_init(&run->params, FGW_CQL_REQUEST_MAX);
+    bool read = run->statement->kind == FGW_CQL_READ;
+    int32_t page_size =
+        options != NULL && options->page_size > 0 ? options->page_size : PAGE_SIZE_DEFAULT;
+    struct fgw_cql_params params = {
+        .consistency = run->consistency,
+        .with_serial = run->statement->kind == FGW_CQL_LWT,
+        .serial_consistency = FGW_CQL_SERIAL,
+        .page_size = read ? page_size : 0,
+        .paging_state = options != NULL ? options->paging_state : fgw_bytes(NULL, 0),
+        .values = values,
+        .value_count = value_count,
+    };
+    fgw_cql_encode_params(&run->params, &params);
+    run->value_count = value_count;
+    run->kinds = fgw_xmalloc(value_count + 1);
+    for (size_t i = 0; i < value_count; i++) {
+        run->kinds[i] = (uint8_t)values[i].kind;
+    }
+}
+
+static void count_latency(struct fgw_cql_counters *counters, uint64_t elapsed_us)
+{
+    unsigned bucket = 0;
+    while (bucket < FGW_CQL_LATENCY_BUCKETS - 1 && elapsed_us >= UINT64_C(128) << bucket) {
+        bucket++;
+    }
+    counters->latency[bucket]++;
+    counters->latency_us_sum += elapsed_us;
+}
+
+/* Runs it to its end and frees what it holds. */
+static enum fgw_err run_finish(struct run *run, struct fgw_cql_result **out_result,
+                               struct fgw_error *error)
+{
+    struct fgw_cql_client *client = run->client;
+    struct fgw_error unwanted;
+    if (error == NULL) {
+        error = &unwanted;
+    }
+    fgw_error_init(error);
+    uint64_t start_ns = fgw_clock_boot_ns();
+    enum fgw_err err = fgw_buf_status(&run->params);
+    if (err != FGW_OK || strlen(run->statement->text) > FGW_CQL_REQUEST_MAX) {
+        err = fgw_error_set(error, FGW_ERR_TOO_LARGE, "%s: the request exceeds %d bytes",
+                            run->statement->name, FGW_CQL_REQUEST_MAX);
+    } else {
+        err = run_tries(run, out_result, error);
+    }
+    count_latency(&client->counters, (fgw_clock_boot_ns() - start_ns) / 1000);
+    client->counters.calls++;
+    client->counters.failed += err != FGW_OK;
+    fgw_buf_deinit(&run->params);
+    fgw_xfree(run->kinds);
+    client->calls--;
+    fgw_cql_client_fiber_ended(client);
+    return err;
+}
+
+static void count_round(struct fgw_cql_rounds *rounds, bool stays_open)
+{
+    if (rounds != NULL) {
+        rounds->statements++;
+        rounds->rounds += !rounds->in_round;
+        rounds->in_round = stays_open;
+    }
+}
+
+enum fgw_err fgw_cql_execute(struct fgw_cql_client *client,
+                             const struct fgw_cql_statement *statement,
+                             const struct fgw_cql_value *values, size_t value_count,
+                             const struct fgw_cql_options *options,
+                             struct fgw_cql_result **out_result, struct fgw_error *error)
+{
+    struct run run;
+    count_round(options != NULL ? options->rounds : NULL, false);
+    run_init(&run, client, statement, true, options);
+    run_encode(&run, values, value_count, options);
+    return run_finish(&run, out_result, error);
+}
+
+enum fgw_err fgw_cql_query(struct fgw_cql_client *client, const char *text,
+                           enum fgw_cql_statement_kind kind, const struct fgw_cql_options *options,
+                           struct fgw_cql_result **out_result, struct fgw_error *error)
+{
+    struct fgw_cql_statement statement = {.name = "query", .text = text, .kind = kind};
+    struct run run;
+    count_round(options != NULL ? options->rounds : NULL, false);
+    run_init(&run, client, &statement, false, options);
+    run_encode(&run, NULL, 0, options);
+    return run_finish(&run, out_result, error);
+}
+
+static void call_main(void *arg)
+{
+    struct fgw_cql_call *call = arg;
+    call->err = run_finish(&call->run, &call->result, &call->error);
+    fgw_wait_signal(&call->wait);
+}
+
+struct fgw_cql_call *fgw_cql_call_start(struct fgw_cql_client *client,
+                                        const struct fgw_cql_statement *statement,
+                                        const struct fgw_cql_value *values, size_t value_count,
+                                        const struct fgw_cql_options *options)
+{
+    struct fgw_cql_call *call = fgw_xcalloc(1, sizeof *call);
+    call->rounds = options != NULL ? options->rounds : NULL;
+    count_round(call->rounds, true);
+    run_init(&call->run, client, statement, true, options);
+    run_encode(&call->run, values, value_count, options);
+    fgw_wait_init(&call->wait, 1);
+    fgw_fiber_spawn(client->loop, call_main, call);
+    return call;
+}
+
+enum fgw_err fgw_cql_call_wait(struct fgw_cql_call *call, struct fgw_cql_result **out_result,
+                               struct fgw_error *error)
+{
+    if (call->rounds != NULL) {
+        call->rounds->in_round = false;
+    }
+    fgw_wait_for(&call->wait);
+    enum fgw_err err = call->err;
+    if (err == FGW_OK) {
+        *out_result = call->result;
+    } else if (error != NULL) {
+        *error = call->error;
+    }
+    fgw_xfree(call);
+    return err;
+}
+
+/* -- pins ------------------------------------------------------------------------------------- */
+
+static struct cql_conn *first_by_address(struct fgw_cql_client *client)
+{
+    struct cql_conn *best = NULL;
+    for (size_t i = 0; i < client->node_count; i++) {
+        struct cql_conn *conn = fgw_cql_node_conn(client->nodes[i]);
+        if (conn != NULL &&
+            (best == NULL || strcmp(conn->node->address, best->node->address) < 0)) {
+            best = conn;
+        }
+    }
+    return best;
+}
+
+enum fgw_err fgw_cql_pin_new(struct fgw_cql_client *client, uint64_t deadline_ms,
+                             struct fgw_cql_pin **out_pin, struct fgw_error *error)
+{
+    enum fgw_err err = fgw_cql_client_wait_ready(client, deadline_ms, error);
+    if (err != FGW_OK) {
+        return err;
+    }
+    struct cql_conn *conn = first_by_address(client);
+    if (conn == NULL) {
+        return fgw_error_set(error, FGW_ERR_UNAVAILABLE, "the connection was lost again");
+    }
+    struct fgw_cql_pin *pin = fgw_xcalloc(1, sizeof *pin);
+    pin->conn = fgw_cql_conn_ref(conn);
+    *out_pin = pin;
+    return FGW_OK;
+}
+
+bool fgw_cql_pin_alive(const struct fgw_cql_pin *pin)
+{
+    return pin->conn->state == CQL_CONN_READY;
+}
+
+const char *fgw_cql_pin_node(const struct fgw_cql_pin *pin)
+{
+    return pin->conn->node->name;
+}
+
+uint16_t fgw_cql_pin_port(const struct fgw_cql_pin *pin)
+{
+    return pin->conn->node->contact.port;
+}
+
+void fgw_cql_pin_free(struct fgw_cql_pin *pin)
+{
+    if (pin != NULL) {
+        fgw_cql_conn_unref(pin->conn);
+        fgw_xfree(pin);
+    }
+}

@@ -1,0 +1,121 @@
+/* protocol.h: the numbers of the CQL native protocol, version 4 (spec/ycql.md section 5; Apache
+ * Cassandra doc/native_protocol_v4.spec). FGW speaks version 4 only, uncompressed, and registers
+ * for no events. */
+#ifndef FGW_CQL_PROTOCOL_H
+#define FGW_CQL_PROTOCOL_H
+
+enum { FGW_CQL_VERSION = 4, FGW_CQL_RESPONSE_BIT = 0x80 };
+
+enum fgw_cql_opcode {
+    FGW_CQL_OP_ERROR = 0x00,
+    FGW_CQL_OP_STARTUP = 0x01,
+    FGW_CQL_OP_READY = 0x02,
+    FGW_CQL_OP_AUTHENTICATE = 0x03,
+    FGW_CQL_OP_OPTIONS = 0x05,
+    FGW_CQL_OP_SUPPORTED = 0x06,
+    FGW_CQL_OP_QUERY = 0x07,
+    FGW_CQL_OP_RESULT = 0x08,
+    FGW_CQL_OP_PREPARE = 0x09,
+    FGW_CQL_OP_EXECUTE = 0x0a,
+    FGW_CQL_OP_EVENT = 0x0c,
+    FGW_CQL_OP_BATCH = 0x0d,
+    FGW_CQL_OP_AUTH_CHALLENGE = 0x0e,
+    FGW_CQL_OP_AUTH_RESPONSE = 0x0f,
+    FGW_CQL_OP_AUTH_SUCCESS = 0x10
+};
+
+/* Frame flags. */
+enum {
+    FGW_CQL_FLAG_COMPRESSED = 0x01,
+    FGW_CQL_FLAG_TRACING = 0x02,
+    FGW_CQL_FLAG_PAYLOAD = 0x04,
+    FGW_CQL_FLAG_WARNING = 0x08
+};
+
+/* Flags of QUERY, EXECUTE and BATCH parameters; 0x02 (skip metadata) and 0x20 (timestamp) are
+ * never sent. */
+enum {
+    FGW_CQL_QUERY_VALUES = 0x01,
+    FGW_CQL_QUERY_PAGE_SIZE = 0x04,
+    FGW_CQL_QUERY_PAGING_STATE = 0x08,
+    FGW_CQL_QUERY_SERIAL = 0x10
+};
+
+/* Flags of result metadata. */
+enum { FGW_CQL_META_GLOBAL = 0x01, FGW_CQL_META_HAS_MORE = 0x02, FGW_CQL_META_NONE = 0x04 };
+
+enum fgw_cql_consistency {
+    FGW_CQL_ANY = 0,
+    FGW_CQL_ONE = 1,
+    FGW_CQL_TWO = 2,
+    FGW_CQL_THREE = 3,
+    FGW_CQL_QUORUM = 4,
+    FGW_CQL_ALL = 5,
+    FGW_CQL_LOCAL_QUORUM = 6,
+    FGW_CQL_EACH_QUORUM = 7,
+    FGW_CQL_SERIAL = 8,
+    FGW_CQL_LOCAL_SERIAL = 9,
+    FGW_CQL_LOCAL_ONE = 10
+};
+
+enum fgw_cql_result_kind {
+    FGW_CQL_RESULT_VOID = 1,
+    FGW_CQL_RESULT_ROWS = 2,
+    FGW_CQL_RESULT_SET_KEYSPACE = 3,
+    FGW_CQL_RESULT_PREPARED = 4,
+    FGW_CQL_RESULT_SCHEMA_CHANGE = 5
+};
+
+enum fgw_cql_type {
+    FGW_CQL_TYPE_CUSTOM = 0x00,
+    FGW_CQL_TYPE_ASCII = 0x01,
+    FGW_CQL_TYPE_BIGINT = 0x02,
+    FGW_CQL_TYPE_BLOB = 0x03,
+    FGW_CQL_TYPE_BOOLEAN = 0x04,
+    FGW_CQL_TYPE_COUNTER = 0x05,
+    FGW_CQL_TYPE_DECIMAL = 0x06,
+    FGW_CQL_TYPE_DOUBLE = 0x07,
+    FGW_CQL_TYPE_FLOAT = 0x08,
+    FGW_CQL_TYPE_INT = 0x09,
+    FGW_CQL_TYPE_TIMESTAMP = 0x0b,
+    FGW_CQL_TYPE_UUID = 0x0c,
+    FGW_CQL_TYPE_TEXT = 0x0d,
+    FGW_CQL_TYPE_VARINT = 0x0e,
+    FGW_CQL_TYPE_TIMEUUID = 0x0f,
+    FGW_CQL_TYPE_INET = 0x10,
+    FGW_CQL_TYPE_DATE = 0x11,
+    FGW_CQL_TYPE_TIME = 0x12,
+    FGW_CQL_TYPE_SMALLINT = 0x13,
+    FGW_CQL_TYPE_TINYINT = 0x14,
+    FGW_CQL_TYPE_LIST = 0x20,
+    FGW_CQL_TYPE_MAP = 0x21,
+    FGW_CQL_TYPE_SET = 0x22,
+    FGW_CQL_TYPE_UDT = 0x30,
+    FGW_CQL_TYPE_TUPLE = 0x31,
+    FGW_CQL_TYPE_JSONB = 0x80 /* YugabyteDB only */
+};
+
+enum fgw_cql_error_code {
+    FGW_CQL_ERROR_SERVER = 0x0000,
+    FGW_CQL_ERROR_PROTOCOL = 0x000a,
+    FGW_CQL_ERROR_CREDENTIALS = 0x0100,
+    FGW_CQL_ERROR_UNAVAILABLE = 0x1000,
+    FGW_CQL_ERROR_OVERLOADED = 0x1001,
+    FGW_CQL_ERROR_BOOTSTRAPPING = 0x1002,
+    FGW_CQL_ERROR_TRUNCATE = 0x1003,
+    FGW_CQL_ERROR_WRITE_TIMEOUT = 0x1100,
+    FGW_CQL_ERROR_READ_TIMEOUT = 0x1200,
+    FGW_CQL_ERROR_READ_FAILURE = 0x1300,
+    FGW_CQL_ERROR_FUNCTION_FAILURE = 0x1400,
+    FGW_CQL_ERROR_WRITE_FAILURE = 0x1500,
+    FGW_CQL_ERROR_CDC_WRITE_FAILURE = 0x1600,
+    FGW_CQL_ERROR_CAS_WRITE_UNKNOWN = 0x1700, /* version 5; seen from proxies */
+    FGW_CQL_ERROR_SYNTAX = 0x2000,
+    FGW_CQL_ERROR_UNAUTHORIZED = 0x2100,
+    FGW_CQL_ERROR_INVALID = 0x2200,
+    FGW_CQL_ERROR_CONFIG = 0x2300,
+    FGW_CQL_ERROR_ALREADY_EXISTS = 0x2400,
+    FGW_CQL_ERROR_UNPREPARED = 0x2500
+};
+
+#endif

@@ -1,0 +1,11 @@
+/* rocks.h: the embedded metadata backend: rows in the storage engine's row store, changed only by
+ * its committer, so that a name and its bytes share one fdatasync. */
+#ifndef FGW_META_ROCKS_ROCKS_H
+#define FGW_META_ROCKS_ROCKS_H
+
+#include "meta/meta.h"
+
+/* storage outlives the backend. Free with meta->ops->free. */
+struct fgw_meta *fgw_meta_rocks_new(struct fgw_storage *storage);
+
+#endif

@@ -1,0 +1,126 @@
+/* holder.c: see holder.h. /proc/net/{tcp,tcp6,unix} give the inode of the socket, the links in
+ * /proc/PID/fd the process that has it open. */
+#include "net/holder.h"
+
+#include <dirent.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+
+enum { TCP_STATE_LISTEN = 0x0a, LINE_SIZE = 512 };
+
+static unsigned long long listener_inode(const char *table, uint16_t port)
+{
+    FILE *file = fopen(table, "re");
+    if (file == NULL) {
+        return 0;
+    }
+    char line[LINE_SIZE];
+    unsigned long long found = 0;
+    while (found == 0 && fgets(line, sizeof line, file) != NULL) {
+        unsigned local_port;
+        unsigned state;
+        unsigned long long inode;
+        if (sscanf(line, " %*d: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%*x %x %*s %*s %*s %*d %*d %llu",
+                   &local_port, &state, &inode) == 3 &&
+            local_port == port && state == TCP_STATE_LISTEN) {
+            found = inode;
+        }
+    }
+    (void)fclose(file);
+    return found;
+}
+
+static unsigned long long unix_inode(const char *path)
+{
+    FILE *file = fopen("/proc/net/unix", "re");
+    if (file == NULL) {
+        return 0;
+    }
+    char line[LINE_SIZE];
+    unsigned long long found = 0;
+    while (found == 0 && fgets(line, sizeof line, file) != NULL) {
+        unsigned long long inode;
+        int path_at = 0;
+        line[strcspn(line, "\n")] = '\0';
+        if (sscanf(line, "%*x: %*x %*x %*x %*x %*x %llu %n", &inode, &path_at) == 1 &&
+            path_at > 0 && strcmp(line + path_at, path) == 0) {
+            found = inode;
+        }
+    }
+    (void)fclose(file);
+    return found;
+}
+
+static bool process_has_inode(const char *pid, unsigned long long inode)
+{
+    char name[300];
+    char wanted[48];
+    (void)snprintf(wanted, sizeof wanted, "socket:[%llu]", inode);
+    (void)snprintf(name, sizeof name, "/proc/%s/fd", pid);
+    DIR *dir = opendir(name);
+    if (dir == NULL) {
+        return false;
+    }
+    bool found = false;
+    struct dirent *entry;
+    while (!found && (entry = readdir(dir)) != NULL) {
+        char target[sizeof wanted] = "";
+        ssize_t len = readlinkat(dirfd(dir), entry->d_name, target, sizeof target - 1);
+        found = len > 0 && strcmp(target, wanted) == 0;
+    }
+    (void)closedir(dir);
+    return found;
+}
+
+static void describe(const char *pid, char *out, size_t out_size)
+{
+    char name[300];
+    char command[64] = "?";
+    (void)snprintf(name, sizeof name, "/proc/%s/comm", pid);
+    FILE *file = fopen(name, "re");
+    if (file != NULL) {
+        if (fgets(command, sizeof command, file) != NULL) {
+            command[strcspn(command, "\n")] = '\0';
+        }
+        (void)fclose(file);
+    }
+    (void)snprintf(out, out_size, "%s (pid %s)", command, pid);
+}
+
+static void find_process(unsigned long long inode, char *out, size_t out_size)
+{
+    (void)snprintf(out, out_size, "another process");
+    DIR *dir = inode == 0 ? NULL : opendir("/proc");
+    if (dir == NULL) {
+        return;
+    }
+    struct dirent *entry;
+    while ((entry = readdir(dir)) != NULL) {
+        if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' &&
+            process_has_inode(entry->d_name, inode)) {
+            describe(entry->d_name, out, out_size);
+            break;
+        }
+    }
+    (void)closedir(dir);
+}
+
+void fgw_holder_of_tcp_port(uint16_t port, char *out, size_t out_size)
+{
+    unsigned long long inode = listener_inode("/proc/net/tcp", port);
+    if (inode == 0) {
+        inode = listener_inode("/proc/net/tcp6", port);
+    }
+    find_process(inode, out, out_size);
+}
+
+void fgw_holder_of_unix(const char *path, char *out, size_t out_size)
+{
+    find_process(unix_inode(path), out, out_size);
+}

@@ -1,0 +1,35 @@
+/* staging.c: see staging.h. */
+#include "s3/staging.h"
+
+#include "s3/engine_internal.h"
+
+static enum fgw_err write_stage(void *context, struct fgw_bytes bytes)
+{
+    return fgw_blob_stage_write(context, bytes);
+}
+
+enum fgw_err fgw_s3_stage_body(struct fgw_s3_request *request, struct fgw_s3_body *body,
+                               const struct fgw_id *owner_id, uint64_t extent_number,
+                               struct fgw_blob_staged *out_staged)
+{
+    struct fgw_storage_owner owner = {.key = request->key};
+    memcpy(owner.bucket_id, request->bucket.id.bytes, sizeof owner.bucket_id);
+    memcpy(owner.owner_id, owner_id->bytes, sizeof owner.owner_id);
+    struct fgw_blob_stage_options options = {.arena = request->arena,
+                                             .owner = &owner,
+                                             .extent_number = extent_number,
+                                             .size_hint = body->length,
+                                             .replicas = request->bucket.replicas};
+    struct fgw_blob_stage *stage = NULL;
+    enum fgw_err err =
+        fgw_blob_stage_begin(request->s3->blobs, &options, &stage, &request->error);
+    if (err != FGW_OK) {
+        return err;
+    }
+    err = fgw_s3_body_run(body, write_stage, stage);
+    if (err != FGW_OK) {
+        fgw_blob_stage_abort(stage);
+        return err;
+    }
+    return fgw_blob_stage_finish(stage, out_staged);
+}

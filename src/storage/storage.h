@@ -1,0 +1,207 @@
+/* storage.h: the storage engine of one data directory (design/storage.md).
+ *
+ * Holds two things: opaque rows (the names family: whatever the metadata backend puts there) and
+ * content-addressed blocks in group files. Both change only through committed operations: the
+ * committer evaluates an operation against the rows as they will be, appends blocks and the outcome
+ * to the log group, syncs once for the batch, applies to the index and answers. An answered
+ * operation is durable and visible to every reader.
+ *
+ * Storage knows no metadata backend: rows are bytes, liveness is a callback handed in.
+ * Threads: all functions but open and close are called from fibers of worker threads; evaluate
+ * callbacks run on the committer thread and must neither block nor wait.
+ */
+#ifndef FGW_STORAGE_STORAGE_H
+#define FGW_STORAGE_STORAGE_H
+
+#include "base/arena.h"
+#include "base/bytes.h"
+#include "cid/cid.h"
+
+struct fgw_storage;
+struct fgw_kv;
+struct fgw_pool;
+
+enum {
+    FGW_STORAGE_ID_SIZE = 16,
+    FGW_STORAGE_BLOCK_MAX = 1024 * 1024,  /* bytes of a block */
+    FGW_STORAGE_INLINE_MAX = 256 * 1024,  /* bodies up to this go through the log group */
+    FGW_STORAGE_KEY_MAX = 1400            /* bytes of a row key */
+};
+
+/* -- opening --------------------------------------------------------------------------------- */
+
+struct fgw_storage_options {
+    const char *path;            /* FGW_DATA; created 0700 */
+    uint64_t memory_bytes;       /* share of FGW_MEMORY for caches */
+    uint64_t group_size_bytes;   /* FGW_GROUP_SIZE */
+    uint64_t min_free_bytes;     /* FGW_MIN_FREE; 0 = max(1 GiB, 1 %) */
+    bool sync_off;               /* FGW_SYNC=off */
+    uint64_t release_delay_ms;   /* FGW_RELEASE_DELAY */
+    uint64_t sweep_grace_ms;     /* FGW_SWEEP_GRACE */
+    unsigned dead_percent;       /* FGW_DEAD_PERCENT */
+    const uint8_t *cluster_id;   /* 16 bytes a cluster's database names; NULL: own */
+    bool skip_damaged;           /* `fgw recover --skip-damaged` */
+    bool rebuild_index;          /* `fgw recover`: RocksDB is set aside and rebuilt */
+};
+
+/* Errors: IN_USE (exit 11), CORRUPT (exit 12: error->message names file, offset and command),
+ * NEWER_VERSION (exit 5), IO (exit 14: not writable, not a directory, foreign files). */
+enum fgw_err fgw_storage_open(const struct fgw_storage_options *options,
+                              struct fgw_storage **out_storage, struct fgw_error *error)
+    FGW_MUST_CHECK;
+/* Waits for what is being committed; a checkpoint is not needed. */
+void fgw_storage_close(struct fgw_storage *storage);
+
+const uint8_t *fgw_storage_id(const struct fgw_storage *storage);
+const uint8_t *fgw_storage_cluster_id(const struct fgw_storage *storage);
+/* 32 bytes derived from the directory key for `label` (HKDF): e.g. to encrypt stored secrets. */
+void fgw_storage_derive_key(const struct fgw_storage *storage, const char *label, uint8_t out[32]);
+
+/* -- rows ------------------------------------------------------------------------------------ */
+
+/* FGW_ERR_NOT_FOUND when absent. Served from memory without a hand-over when possible. */
+enum fgw_err fgw_storage_get(struct fgw_storage *storage, struct fgw_bytes key, struct fgw_buf *out)
+    FGW_MUST_CHECK;
+/* The row store for scans (kv.h, family names), and the pool to run a scan on: RocksDB may read the
+ * disk, so iterators run inside fgw_pool_run(fgw_storage_pool(s), ...). */
+struct fgw_kv *fgw_storage_kv(struct fgw_storage *storage);
+struct fgw_pool *fgw_storage_pool(struct fgw_storage *storage);
+
+/* -- blocks and holds ------------------------------------------------------------------------ */
+
+/* Whose reference a hold is, with the address of the row that names it. */
+struct fgw_storage_owner {
+    uint8_t bucket_id[FGW_STORAGE_ID_SIZE];
+    struct fgw_bytes key;
+    uint8_t owner_id[FGW_STORAGE_ID_SIZE];
+};
+
+/* A block in memory, hashed by the edge. */
+struct fgw_storage_block {
+    struct fgw_cid cid;
+    uint32_t crc32c;
+    struct fgw_bytes bytes;
+};
+
+/* Where a block's bytes lie: a hint that the section's own CID proves. */
+struct fgw_storage_place {
+    uint64_t group;  /* 0 = no hint */
+    uint64_t offset; /* of the section (its varint) in the file */
+    uint32_t len;    /* of the block */
+    uint32_t crc32c;
+};
+
+/* A blob being written that is larger than FGW_STORAGE_INLINE_MAX: its blocks go to a bulk group as
+ * they come, holds are logged in slices meanwhile. */
+struct fgw_storage_writer;
+enum fgw_err fgw_storage_writer_new(struct fgw_storage *storage,
+                                    const struct fgw_storage_owner *owner, uint64_t extent,
+                                    uint64_t size_hint_bytes, struct fgw_storage_writer **out_writer)
+    FGW_MUST_CHECK;
+/* Appends one leaf or inner block (block->bytes may go after the call). NOSPACE below the reserve.
+ * A block the store has already is not written again. */
+enum fgw_err fgw_storage_writer_add(struct fgw_storage_writer *writer,
+                                    const struct fgw_storage_block *block, bool leaf) FGW_MUST_CHECK;
+/* All blocks are there: syncs, and logs the rest of the hold with the root. Afterwards the blob is
+ * durable, held by its owner. */
+enum fgw_err fgw_storage_writer_finish(struct fgw_storage_writer *writer, const struct fgw_cid *root,
+                                       uint64_t size_bytes) FGW_MUST_CHECK;
+/* Frees the writer; before finish: drops what it holds. */
+void fgw_storage_writer_free(struct fgw_storage_writer *writer);
+
+/* Where a blob's bytes are. The session keeps its blocks readable (storage.md section 5) until it is
+ * closed. hint may be NULL. FGW_ERR_NOT_FOUND: no such blob here. */
+struct fgw_storage_reader;
+enum fgw_err fgw_storage_reader_open(struct fgw_storage *storage, const struct fgw_cid *root,
+                                     const struct fgw_storage_place *hint,
+                                     struct fgw_storage_reader **out_reader) FGW_MUST_CHECK;
+uint64_t fgw_storage_reader_size(const struct fgw_storage_reader *reader);
+/* A run of verified bytes at `offset` of the blob, at most `want` and at most to the end of the
+ * leaf: CRC32C checked, section CID checked. Exactly one form:
+ *  - memory: bytes.ptr != NULL, valid until the next call;
+ *  - file range: fd >= 0, [file_offset, file_offset + bytes.len) checked moments ago, for sendfile;
+ * prefer_memory forces the first (TLS). FGW_ERR_CORRUPT: never wrong bytes. */
+struct fgw_storage_run {
+    struct fgw_bytes bytes; /* len always set */
+    int fd;
+    uint64_t file_offset;
+};
+enum fgw_err fgw_storage_reader_next(struct fgw_storage_reader *reader, uint64_t offset, size_t want,
+                                     bool prefer_memory, struct fgw_storage_run *out_run)
+    FGW_MUST_CHECK;
+void fgw_storage_reader_close(struct fgw_storage_reader *reader);
+
+/* -- operations ------------------------------------------------------------------------------ */
+
+/* Given to evaluate: reads rows as of everything evaluated before, collects the outcome. */
+struct fgw_storage_txn;
+/* FGW_ERR_NOT_FOUND, or FGW_ERR_AGAIN when the row is not in memory: return that as the verdict and
+ * the operation comes back after a worker has read the row. The view lives until evaluate returns. */
+enum fgw_err fgw_storage_txn_get(struct fgw_storage_txn *txn, struct fgw_bytes key,
+                                 struct fgw_bytes *out_value) FGW_MUST_CHECK;
+/* FGW_OK when at least one row lies in [lower, upper), FGW_ERR_NOT_FOUND when none. */
+enum fgw_err fgw_storage_txn_any(struct fgw_storage_txn *txn, struct fgw_bytes lower,
+                                 struct fgw_bytes upper) FGW_MUST_CHECK;
+/* First row at or after lower and before upper (for the newest version of a key). */
+enum fgw_err fgw_storage_txn_first(struct fgw_storage_txn *txn, struct fgw_bytes lower,
+                                   struct fgw_bytes upper, struct fgw_bytes *out_key,
+                                   struct fgw_bytes *out_value) FGW_MUST_CHECK;
+void fgw_storage_txn_put(struct fgw_storage_txn *txn, struct fgw_bytes key, struct fgw_bytes value);
+void fgw_storage_txn_delete(struct fgw_storage_txn *txn, struct fgw_bytes key);
+/* Where the block of hold i will lie; no hint (group 0) for blobs of more than one block. */
+struct fgw_storage_place fgw_storage_txn_place(struct fgw_storage_txn *txn, size_t block_index);
+/* Ends the hold of (owner_id, extent) on the blob `root`, which the caller's row lists: a blob of one
+ * block has no row by owner. Constant work; blocks go later, by a worker. Unknown holds are
+ * ignored. */
+void fgw_storage_txn_release(struct fgw_storage_txn *txn, const uint8_t owner_id[FGW_STORAGE_ID_SIZE],
+                             uint64_t extent, const struct fgw_cid *root);
+/* Ends all holds of an owner that were taken with `listed`, or are of blobs with more than one
+ * block. Constant work. */
+void fgw_storage_txn_release_owner(struct fgw_storage_txn *txn,
+                                   const uint8_t owner_id[FGW_STORAGE_ID_SIZE]);
+
+/* A hold that the operation takes when it is accepted. */
+struct fgw_storage_hold {
+    const struct fgw_storage_owner *owner;
+    uint64_t extent;
+    struct fgw_cid root;
+    uint64_t size_bytes;
+    const struct fgw_storage_block *block; /* the one block of an inline blob (root == block->cid);
+                                              NULL: the blob must be here already (copy), else the
+                                              operation fails with FGW_ERR_NOT_FOUND */
+    bool finished_writer; /* written and held by a writer: nothing is added, only relied upon */
+    bool listed; /* fgw_storage_txn_release_owner must find it (parts of uploads): one row more */
+};
+
+struct fgw_storage_op {
+    const char *name; /* for logs and metrics: "put", "delete", ... */
+    /* Decides and writes the outcome through txn; FGW_OK commits it, any other code is the
+     * operation's answer and leaves no trace. May run more than once; the last run counts. */
+    enum fgw_err (*evaluate)(struct fgw_storage_op *op, struct fgw_storage_txn *txn);
+    void *context;
+    const struct fgw_storage_hold *holds;
+    size_t hold_count;
+    bool frees_space; /* allowed below the reserve (deletes, aborts) */
+};
+
+/* Commits and waits for the answer: FGW_OK = durable and visible. Others: evaluate's own code;
+ * NOSPACE; IO (the batch could not be written: nothing of it took effect); READ_ONLY. */
+enum fgw_err fgw_storage_commit(struct fgw_storage *storage, struct fgw_storage_op *op) FGW_MUST_CHECK;
+
+/* -- care ------------------------------------------------------------------------------------ */
+
+/* Does (owner, root) still count? Linearizable; called from a fiber by sweeper and release. */
+typedef enum fgw_err fgw_storage_live_fn(void *context, const struct fgw_storage_owner *owner,
+                                         const struct fgw_cid *root, bool *out_live);
+/* Starts background work (apply is always on): index sync, checkpoints, release, compaction, sweep. */
+void fgw_storage_start_care(struct fgw_storage *storage, fgw_storage_live_fn *live, void *context);
+
+struct fgw_storage_stats {
+    uint64_t groups, log_bytes, bulk_bytes, live_bytes, dead_bytes, free_bytes, total_bytes;
+    uint64_t blocks, batches, operations, syncs, sync_ns_total, applied_batch, last_batch;
+    uint64_t cache_bytes, checkpoint_batch;
+    bool read_only, below_reserve, recovering;
+};
+void fgw_storage_stats(struct fgw_storage *storage, struct fgw_storage_stats *out_stats);
+
+#endif

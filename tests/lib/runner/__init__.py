@@ -1,0 +1,1 @@
+"""What tests/run is made of: one module a suite, common.py for processes and counting."""

@@ -1,0 +1,66 @@
+"""The Python tests, by pytest in two processes."""
+import os
+import xml.etree.ElementTree as ElementTree
+
+from .common import RESULTS, TOP, call, say
+
+FOLDERS = ("tests/integration", "tests/fault", "tests/cluster", "tests/clients")
+LIMIT_S = {"quick": 5 * 60, "test": 25 * 60, "full": 4 * 3600, "soak": 24 * 3600}
+MARKS = {"quick": "not slow and not full and not soak", "test": "not full and not soak",
+         "full": "not soak", "soak": "soak"}
+PYTHON = os.path.join("build", "venv", "bin", "python")
+
+
+def has_tests(folder):
+    return any(name.startswith("test_") and name.endswith(".py")
+               for _, _, names in os.walk(os.path.join(TOP, folder)) for name in names)
+
+
+def run(run):
+    folders = [folder for folder in FOLDERS if has_tests(folder)]
+    if not folders:
+        return
+    say("integration tests")
+    if not os.path.exists(os.path.join(TOP, PYTHON)):
+        run.fail("pytest", "build/venv is missing", "tools/bootstrap test")
+        return
+    report = os.path.join(RESULTS, "pytest.xml")
+    if os.path.exists(report):
+        os.unlink(report)
+    command = [PYTHON, "-m", "pytest", "-q", "-n", os.environ.get("FGW_TEST_LANES", "2"),
+               "--dist", "loadfile", "--max-worker-restart=3", "--junit-xml", report,
+               "-m", MARKS[run.mode], *folders]
+    if run.expression:
+        command += ["-k", run.expression]
+    code = call(command, LIMIT_S[run.mode])
+    if not os.path.exists(report):
+        reason = "too slow" if code is None else f"ended with {code} and no report"
+        run.fail("pytest", reason, " ".join(command))
+        return
+    cases = list(ElementTree.parse(report).getroot().iter("testcase"))
+    failures_before = len(run.failures)
+    for case in cases:
+        count_case(run, case)
+    # 5 is "no test collected", which a mode or an expression may mean.
+    if code not in (0, 1, 5) or (code == 1 and len(run.failures) == failures_before):
+        run.fail("pytest", f"ended with {code}", " ".join(command))
+
+
+def test_id(case):
+    path = (case.get("file") or case.get("classname", "").replace(".", "/") + ".py")
+    return f"{path}::{case.get('name')}"
+
+
+def count_case(run, case):
+    name = test_id(case)
+    broken = [child for child in case if child.tag in ("failure", "error")]
+    skipped = case.find("skipped")
+    if broken:
+        lines = (broken[0].get("message") or "failed").strip().splitlines() or ["failed"]
+        run.fail(name, lines[0][:200], f"{PYTHON} -m pytest '{name}'")
+    elif skipped is not None and skipped.get("type") == "pytest.xfail":
+        run.ok()
+    elif skipped is not None:
+        run.skip(name, skipped.get("message", ""))
+    else:
+        run.ok()
