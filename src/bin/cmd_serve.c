@@ -48,17 +48,6 @@ static int fail(const struct fgw_error *error, enum fgw_err err)
     return fgw_exit_of(err);
 }
 
-static enum fgw_err blob_live(void *context, const struct fgw_storage_owner *owner,
-                              const struct fgw_cid *root, bool *out_live)
-{
-    struct fgw_meta *meta = context;
-    struct fgw_arena arena;
-    fgw_arena_init(&arena, 0);
-    enum fgw_err err = meta->ops->blob_live(meta, &arena, owner, root, out_live);
-    fgw_arena_deinit(&arena);
-    return err;
-}
-
 static int open_storage(struct serve *serve)
 {
     const struct fgw_config *config = &serve->config;
@@ -110,7 +99,6 @@ static void start_engine(struct serve *serve)
     };
     serve->s3 = fgw_s3_new(&options);
     fgw_metrics_register(fgw_server_metrics(serve->server), write_storage, serve->storage);
-    fgw_storage_start_care(serve->storage, blob_live, serve->meta);
     fgw_server_attach(serve->server, serve->s3);
 }
 
