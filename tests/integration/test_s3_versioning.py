@@ -39,15 +39,15 @@ def test_configuration(client, bucket, raw):
         assert (answer.status, code_of(answer)) == (400, "MalformedXML")
 
 
-@pytest.mark.parametrize("form", [
+@pytest.mark.parametrize("document", [
     "<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>",
     "<?xml version='1.0'?><s:VersioningConfiguration xmlns:s='urn:x'><s:Status>Enabled</s:Status>"
     "</s:VersioningConfiguration>",
     "\ufeff<VersioningConfiguration xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><!-- c -->"
     "<Status><![CDATA[Enabled]]></Status></VersioningConfiguration>",
 ])
-def test_any_form_of_xml(client, bucket, raw, form):
-    assert raw("PUT", f"/{bucket}?versioning=", body=form.encode()).status == 200
+def test_any_form_of_xml(client, bucket, raw, document):
+    assert raw("PUT", f"/{bucket}?versioning=", body=document.encode()).status == 200
     assert client.get_bucket_versioning(Bucket=bucket)["Status"] == "Enabled"
 
 
