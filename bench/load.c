@@ -237,7 +237,7 @@ static void note_error(struct load *load, const char *what, struct fgw_bytes det
     load->errors++;
     if (load->first_error[0] == '\0') {
         (void)snprintf(load->first_error, sizeof load->first_error, "%s: %.*s", what,
-                       (int)(detail.len < 160 ? detail.len : 160), (const char *)detail.ptr);
+                       FGW_FMT(fgw_bytes_sub(detail, 0, 160)));
     }
 }
 

@@ -451,7 +451,7 @@ enum fgw_err fgw_http_upgrade(struct fgw_http_exchange *exchange, const char *pr
     }
     fgw_conn_watch(conn->net, NULL, NULL);
     fgw_conn_set_read_deadline(conn->net, FGW_CONN_NO_DEADLINE);
-    fgw_conn_set_write_stall(conn->net, 0);
+    fgw_conn_set_write_stall(conn->net, 0, 0);
     exchange->upgraded = true;
     *out_conn = conn->net;
     conn->net = NULL;

@@ -222,24 +222,30 @@ struct waiting {
     struct fgw_migrate_lock_row seen;
 };
 
+/* A table that is not there, or of another shape, holds no evidence. */
+static bool no_evidence(const struct fgw_migrate_answer *answer)
+{
+    return answer->class == FGW_MIGRATE_NOT_FOUND || answer->class == FGW_MIGRATE_PERMANENT;
+}
+
 /* Highest epoch in the evidence: a lock row restored or made anew must not restart the count. */
 static enum fgw_migrate_exit evidence_epoch(struct fgw_migrate_engine *e, int64_t *out_epoch)
 {
     struct fgw_migrate_state_row state;
     bool found = false;
     struct fgw_migrate_answer answer = e->ops->state_read(e->context, e->keyspace, &state, &found);
-    if (answer.class != FGW_MIGRATE_OK) {
+    if (answer.class != FGW_MIGRATE_OK && !no_evidence(&answer)) {
         return FGW_MIGRATE_EXIT_UNREACHABLE;
     }
+    int64_t epoch = answer.class == FGW_MIGRATE_OK && found ? state.epoch : 0;
     struct fgw_migrate_journal_row *rows;
-    size_t count;
+    size_t count = 0;
     fgw_arena_reset(e->scratch);
     answer = e->ops->journal_read(e->context, e->keyspace, e->set->name, e->scratch, &rows, &count);
-    if (answer.class != FGW_MIGRATE_OK) {
+    if (answer.class != FGW_MIGRATE_OK && !no_evidence(&answer)) {
         return FGW_MIGRATE_EXIT_UNREACHABLE;
     }
-    int64_t epoch = found ? state.epoch : 0;
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; answer.class == FGW_MIGRATE_OK && i < count; i++) {
         epoch = rows[i].epoch > epoch ? rows[i].epoch : epoch;
     }
     *out_epoch = epoch;

@@ -187,8 +187,8 @@ static enum fgw_err split_fields(struct fgw_bytes text, struct header_fields *fi
                           : fields->signature.len == 0      ? "Signature"
                                                             : NULL;
     if (missing != NULL) {
-        return fgw_error_set(error, FGW_ERR_AUTHORIZATION_HEADER_MALFORMED,
-                             MALFORMED "missing %s.", missing);
+        return fgw_error_set(error, FGW_ERR_AUTHORIZATION_HEADER_MALFORMED, MALFORMED "missing %s.",
+                             missing);
     }
     return FGW_OK;
 }
@@ -215,7 +215,9 @@ enum fgw_err fgw_sig_take_date(struct fgw_sig_auth *auth, struct fgw_bytes text)
 {
     enum fgw_err err = fgw_time_parse_basic(text, &auth->request_ms);
     if (err == FGW_OK) {
-        memcpy(auth->amz_date, text.ptr, FGW_SIG_DATE_SIZE);
+        for (size_t i = 0; i < FGW_SIG_DATE_SIZE; i++) {
+            auth->amz_date[i] = (char)text.ptr[i];
+        }
         auth->amz_date[FGW_SIG_DATE_SIZE] = '\0';
     }
     return err;
@@ -415,8 +417,8 @@ enum fgw_err fgw_sig_parse(struct fgw_arena *arena, const struct fgw_sig_request
                            struct fgw_sig_auth *out_auth, struct fgw_error *error)
 {
     struct fgw_sig_auth auth = {.request = request, .arena = arena};
-    enum fgw_err err = fgw_sig_query_pairs(arena, request->raw_query, FGW_SIG_FORM_CANONICAL,
-                                           &auth.query);
+    enum fgw_err err =
+        fgw_sig_query_pairs(arena, request->raw_query, FGW_SIG_FORM_CANONICAL, &auth.query);
     if (err != FGW_OK) {
         return fgw_error_set(error, FGW_ERR_INVALID_REQUEST, "Too many query parameters.");
     }

@@ -65,6 +65,7 @@ int main(int argc, char **argv)
     }
     const char *strict = getenv("FGW_S3_STRICT_AWS");
     const char *domain = argc > 4 ? argv[4] : NULL;
+    const char *location = "default";
     struct fgw_meta *meta = memory_meta_new();
     struct fgw_blobs *blobs = memory_blobs_new();
     struct fgw_workers *workers = fgw_workers_start(1, NULL, NULL);
@@ -72,6 +73,8 @@ int main(int argc, char **argv)
                                      .blobs = blobs,
                                      .workers = 1,
                                      .region = "us-east-1",
+                                     .locations = &location,
+                                     .location_count = 1,
                                      .domains = &domain,
                                      .domain_count = domain == NULL ? 0 : 1,
                                      .strict_aws = strict != NULL && strcmp(strict, "on") == 0,
