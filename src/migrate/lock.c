@@ -282,13 +282,13 @@ static void take(struct fgw_migrate_engine *e, const struct fgw_migrate_lock_row
 }
 
 /* One conditional write; *out_taken false sends the caller back to reading. */
-static void try_take(struct fgw_migrate_engine *e, const struct fgw_migrate_lock_row *seen,
+static enum fgw_migrate_exit try_take(struct fgw_migrate_engine *e, const struct fgw_migrate_lock_row *seen,
                      bool *out_taken)
 {
     *out_taken = false;
     int64_t evidence;
     if (evidence_epoch(e, &evidence) != FGW_MIGRATE_EXIT_OK) {
-        return;
+        return FGW_MIGRATE_EXIT_OK;
     }
     fgw_migrate_point(e, FGW_MIGRATE_AT_ACQUIRE);
     struct fgw_migrate_lock_row row = my_row(e, seen, evidence);
@@ -301,6 +301,8 @@ static void try_take(struct fgw_migrate_engine *e, const struct fgw_migrate_lock
         take(e, &row, sent_at_ms, !fgw_migrate_uuid_nil(&seen->owner));
         *out_taken = true;
     }
+    bool refused = answer.class == FGW_MIGRATE_AUTH || answer.class == FGW_MIGRATE_PERMANENT;
+    return refused ? fgw_migrate_refused(e, "taking the lock", &answer) : FGW_MIGRATE_EXIT_OK;
 }
 
 /* The row carries our id though no clean answer said so: an earlier write applied late. Only a
@@ -406,8 +408,8 @@ static enum fgw_migrate_exit look_once(struct fgw_migrate_engine *e, struct wait
             *out_done = true;
             return FGW_MIGRATE_EXIT_OK;
         }
-        try_take(e, &row, out_taken);
-        return FGW_MIGRATE_EXIT_OK;
+        enum fgw_migrate_exit exit = try_take(e, &row, out_taken);
+        return exit == FGW_MIGRATE_EXIT_OK && !*out_taken && late ? give_up(e, w) : exit;
     }
     w->waited = true;
     say_waiting(e, w);

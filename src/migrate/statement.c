@@ -67,9 +67,9 @@ static struct fgw_migrate_finding *step_finding(struct run *run, enum fgw_migrat
     finding->object = run->statement->table;
     finding->step = fgw_migrate_step_text(run->e, run->step);
     finding->ql_error = run->answer.ql_error;
-    finding->state = fgw_arena_printf(run->e->arena, "version %" PRId64 "; the statement is"
-                                      " recorded as failed, nothing else changed",
-                                      run->e->now.state.version);
+    finding->state = fgw_arena_printf(run->e->arena, "nothing changed; version %" PRId64
+                                      "; lock released (epoch %" PRId64 ")",
+                                      run->e->now.state.version, run->e->lease.row.epoch);
     return finding;
 }
 
@@ -94,6 +94,7 @@ static enum fgw_migrate_exit fail_conflict(struct run *run)
         bool rows = true;
         struct fgw_migrate_answer answer =
             e->ops->probe(e->context, e->keyspace, run->have, &rows);
+        finding->server = fgw_arena_strdup(e->arena, fgw_bytes_str(answer.server));
         rows_text = answer.class != FGW_MIGRATE_OK ? "its rows could not be read"
                     : rows                         ? "table has rows"
                                                    : "table has no rows";
@@ -111,6 +112,9 @@ static enum fgw_migrate_exit fail_invisible(struct run *run)
 {
     struct fgw_migrate_engine *e = run->e;
     struct fgw_migrate_finding *finding = step_finding(run, FGW_MIGRATE_NOT_VISIBLE);
+    finding->state = fgw_arena_printf(e->arena, "sent, not seen; version %" PRId64
+                                      "; lock released (epoch %" PRId64 ")", e->now.state.version,
+                                      e->lease.row.epoch);
     finding->cause = fgw_arena_printf(
         e->arena, "%s; not usable %" PRIu64 " s after it was sent%s%s",
         run->have == NULL ? "not in the catalog" : "in the catalog, but reading it fails",

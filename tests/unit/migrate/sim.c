@@ -386,6 +386,7 @@ void sim_run_until(struct sim *sim, uint64_t at_us)
 {
     while (next_event(sim, at_us)) {
     }
+    sim->now_us = at_us > sim->now_us ? at_us : sim->now_us;
 }
 
 void sim_run(struct sim *sim)
