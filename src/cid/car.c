@@ -6,8 +6,8 @@
 #include "cid/cbor.h"
 
 /* map(2) "roots": array(1) of tag 42 over bytes(37): 00, CID; "version": 1 */
-static const uint8_t HEADER_FRONT[] = {0x3a, 0xa2, 0x65, 'r',  'o',  'o',  't', 's',
-                                       0x81, 0xd8, 0x2a, 0x58, 0x25, 0x00};
+static const uint8_t HEADER_FRONT[] = {0x3a, 0xa2, 0x65, 'r',  'o',  'o',  't',
+                                       's',  0x81, 0xd8, 0x2a, 0x58, 0x25, 0x00};
 static const uint8_t HEADER_BACK[] = {0x67, 'v', 'e', 'r', 's', 'i', 'o', 'n', 0x01};
 _Static_assert(sizeof HEADER_FRONT + FGW_CID_SIZE + sizeof HEADER_BACK == FGW_CAR_HEADER_SIZE,
                "a disk format");

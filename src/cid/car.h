@@ -36,9 +36,11 @@ struct fgw_car_header {
 
 /* The header without its length varint. FGW_ERR_CORRUPT when it is not dag-cbor of the map {roots,
  * version: 1}, FGW_ERR_NOT_IMPLEMENTED for another version (a CARv2's pragma is such a header). */
-enum fgw_err fgw_car_header_decode(struct fgw_bytes cbor, struct fgw_car_header *out_header) FGW_MUST_CHECK;
+enum fgw_err fgw_car_header_decode(struct fgw_bytes cbor,
+                                   struct fgw_car_header *out_header) FGW_MUST_CHECK;
 /* Takes the next root off header.roots: FGW_ERR_END behind the last one. */
-enum fgw_err fgw_car_next_root(struct fgw_bytes *roots, struct fgw_cid_view *out_root) FGW_MUST_CHECK;
+enum fgw_err fgw_car_next_root(struct fgw_bytes *roots,
+                               struct fgw_cid_view *out_root) FGW_MUST_CHECK;
 
 struct fgw_car_section {
     size_t head_size;  /* varint and CID */
@@ -49,7 +51,8 @@ struct fgw_car_section {
 /* The head of the section at the front of `bytes`; the block itself need not be there and is not
  * looked at. FGW_ERR_END when the head is cut off, FGW_ERR_CORRUPT when it is none (length zero
  * too), FGW_ERR_TOO_LARGE above FGW_CAR_BLOCK_MAX. */
-enum fgw_err fgw_car_section_decode(struct fgw_bytes bytes, struct fgw_car_section *out_section) FGW_MUST_CHECK;
+enum fgw_err fgw_car_section_decode(struct fgw_bytes bytes,
+                                    struct fgw_car_section *out_section) FGW_MUST_CHECK;
 
 struct fgw_car_reader_options {
     bool zero_length_ends; /* a section of length zero ends the file (padded pieces) */
@@ -60,7 +63,7 @@ enum fgw_car_item_kind { FGW_CAR_ITEM_HEADER, FGW_CAR_ITEM_BLOCK };
 
 struct fgw_car_item {
     enum fgw_car_item_kind kind;
-    uint64_t offset; /* of the length varint, from the first byte fed */
+    uint64_t offset;              /* of the length varint, from the first byte fed */
     struct fgw_car_header header; /* FGW_CAR_ITEM_HEADER */
     struct fgw_cid_view cid;      /* FGW_CAR_ITEM_BLOCK */
     struct fgw_bytes block;
@@ -68,15 +71,16 @@ struct fgw_car_item {
 
 struct fgw_car_reader {
     struct fgw_car_reader_options options;
-    uint64_t offset;       /* of the unit being read */
+    uint64_t offset;        /* of the unit being read */
     struct fgw_buf partial; /* a unit that came in pieces */
-    bool partial_used;     /* it was handed out by the last call */
+    bool partial_used;      /* it was handed out by the last call */
     bool header_seen;
     enum fgw_err stop; /* FGW_ERR_END or the failure; answered from then on */
 };
 
 /* options may be NULL: all false. */
-void fgw_car_reader_init(struct fgw_car_reader *reader, const struct fgw_car_reader_options *options);
+void fgw_car_reader_init(struct fgw_car_reader *reader,
+                         const struct fgw_car_reader_options *options);
 void fgw_car_reader_deinit(struct fgw_car_reader *reader);
 /* Takes bytes off the front of *input up to the end of the next item. FGW_OK: out_item is set.
  * FGW_ERR_AGAIN: all input is used, feed more. FGW_ERR_END: the zero-length end mark was met, what

@@ -7,7 +7,8 @@
 #include "base/encode.h"
 #include "cid/car.h"
 
-void fgw_car_reader_init(struct fgw_car_reader *reader, const struct fgw_car_reader_options *options)
+void fgw_car_reader_init(struct fgw_car_reader *reader,
+                         const struct fgw_car_reader_options *options)
 {
     *reader = (struct fgw_car_reader){0};
     if (options != NULL) {
@@ -46,7 +47,8 @@ static enum fgw_err take_unit(struct fgw_car_reader *reader, struct fgw_bytes *i
                               struct fgw_bytes *out_unit, size_t *out_varint_len)
 {
     for (;;) {
-        struct fgw_bytes at_hand = reader->partial.len > 0 ? fgw_buf_bytes(&reader->partial) : *input;
+        struct fgw_bytes at_hand =
+            reader->partial.len > 0 ? fgw_buf_bytes(&reader->partial) : *input;
         size_t size = 0;
         enum fgw_err err = unit_size(reader, at_hand, out_varint_len, &size);
         if (err != FGW_OK && err != FGW_ERR_END) {

@@ -17,10 +17,10 @@ enum fgw_multihash { FGW_MULTIHASH_IDENTITY = 0x00, FGW_MULTIHASH_SHA2_256 = 0x1
 
 enum {
     FGW_CID_SIZE = 36,
-    FGW_CID_TEXT_SIZE = 60,       /* 'b', 58 characters of base32, NUL */
-    FGW_CID_DIGEST_MAX = 128,     /* longest digest accepted of any hash */
-    FGW_CID_ENCODED_MAX = 160,    /* longest binary CID accepted */
-    FGW_CID_TEXT_INPUT_MAX = 330  /* longest text accepted */
+    FGW_CID_TEXT_SIZE = 60,      /* 'b', 58 characters of base32, NUL */
+    FGW_CID_DIGEST_MAX = 128,    /* longest digest accepted of any hash */
+    FGW_CID_ENCODED_MAX = 160,   /* longest binary CID accepted */
+    FGW_CID_TEXT_INPUT_MAX = 330 /* longest text accepted */
 };
 
 /* 01 | codec | 12 20 | digest[32] */
@@ -73,7 +73,8 @@ enum fgw_err fgw_cid_decode_text(struct fgw_bytes text, uint8_t scratch[FGW_CID_
                                  struct fgw_cid_view *out_cid) FGW_MUST_CHECK;
 /* Into our own kind; a version 0 becomes version 1 dag-pb. FGW_ERR_NOT_IMPLEMENTED when the hash is
  * not sha2-256 or the codec neither raw nor dag-pb. */
-enum fgw_err fgw_cid_from_view(const struct fgw_cid_view *view, struct fgw_cid *out_cid) FGW_MUST_CHECK;
+enum fgw_err fgw_cid_from_view(const struct fgw_cid_view *view,
+                               struct fgw_cid *out_cid) FGW_MUST_CHECK;
 /* fgw_cid_decode_text and fgw_cid_from_view in one. */
 enum fgw_err fgw_cid_from_text(struct fgw_bytes text, struct fgw_cid *out_cid) FGW_MUST_CHECK;
 /* Our kind exactly, all of `bytes`: FGW_ERR_PARSE for anything else, also for version 0. */

@@ -86,8 +86,7 @@ enum fgw_err fgw_commp_update(struct fgw_commp *commp, struct fgw_bytes bytes)
             bytes = fgw_bytes_sub(bytes, FGW_COMMP_QUAD_SIZE, SIZE_MAX);
             continue;
         }
-        struct fgw_bytes part =
-            fgw_bytes_sub(bytes, 0, FGW_COMMP_QUAD_SIZE - commp->partial_len);
+        struct fgw_bytes part = fgw_bytes_sub(bytes, 0, FGW_COMMP_QUAD_SIZE - commp->partial_len);
         memcpy(commp->partial + commp->partial_len, part.ptr, part.len);
         commp->partial_len += part.len;
         bytes = fgw_bytes_sub(bytes, part.len, SIZE_MAX);

@@ -21,7 +21,8 @@ struct fgw_dag_builder {
     void *context;
     struct fgw_unixfs_encoder levels[LEVELS_MAX];
     size_t level_count;
-    struct entry last[LEVELS_MAX]; /* newest entry of each level: the root, when it is the only one */
+    struct entry
+        last[LEVELS_MAX]; /* newest entry of each level: the root, when it is the only one */
     uint64_t leaf_count;
     bool short_leaf; /* one that was not a whole chunk has come */
     bool custom;     /* it was not the last one, or was longer than a chunk */
@@ -90,8 +91,8 @@ enum fgw_err fgw_dag_builder_add(struct fgw_dag_builder *builder, const struct f
     if (size_bytes == 0) {
         return FGW_OK;
     }
-    builder->custom = builder->custom || builder->short_leaf ||
-                      size_bytes > builder->profile.chunk_bytes;
+    builder->custom =
+        builder->custom || builder->short_leaf || size_bytes > builder->profile.chunk_bytes;
     builder->short_leaf = size_bytes != builder->profile.chunk_bytes;
     builder->leaf_count++;
     struct entry leaf = {*cid, size_bytes, size_bytes};

@@ -1,10 +1,10 @@
 /* dag.h: the balanced UnixFS tree over a file's leaves, built while they come in.
  *
- * Feed (CID, size) of each raw leaf in file order; inner nodes come out through a callback, children
- * before parents, each once. The tree is that of `ipfs add` (ipfs specs, IPIP-0499): consecutive
- * nodes in groups of `width`, a last group of one too gets its parent, all leaves at equal depth;
- * one leaf is the root itself; no bytes at all: the empty raw block. Leaves may have any size (a
- * multipart object's parts); the result says whether they were those of the profile.
+ * Feed (CID, size) of each raw leaf in file order; inner nodes come out through a callback,
+ * children before parents, each once. The tree is that of `ipfs add` (ipfs specs, IPIP-0499):
+ * consecutive nodes in groups of `width`, a last group of one too gets its parent, all leaves at
+ * equal depth; one leaf is the root itself; no bytes at all: the empty raw block. Leaves may have
+ * any size (a multipart object's parts); the result says whether they were those of the profile.
  * Memory: one node under construction a level, grown as needed. One thread at a time.
  */
 #ifndef FGW_CID_DAG_H

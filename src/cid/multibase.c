@@ -59,7 +59,8 @@ static enum fgw_err number_decode(struct fgw_bytes text, const char *alphabet, u
     return FGW_OK;
 }
 
-enum fgw_err fgw_base58_decode(struct fgw_bytes text, uint8_t *out, size_t out_size, size_t *out_len)
+enum fgw_err fgw_base58_decode(struct fgw_bytes text, uint8_t *out, size_t out_size,
+                               size_t *out_len)
 {
     return number_decode(text, BASE58, out, out_size, out_len);
 }

@@ -32,8 +32,8 @@ void fgw_piece_cid_v2_text(const struct fgw_piece *piece, char out[FGW_PIECE_CID
     uint8_t cid[sizeof V2_FRONT + 1 + FGW_UVARINT_MAX + 1 + FGW_COMMP_NODE_SIZE];
     _Static_assert(1 + FGW_BASE32_SIZE(sizeof cid) == FGW_PIECE_CID_V2_TEXT_SIZE, "room");
     uint8_t padding[FGW_UVARINT_MAX];
-    size_t padding_len = fgw_uvarint_encode(
-        fgw_commp_capacity(piece->height) - piece->payload_bytes, padding);
+    size_t padding_len =
+        fgw_uvarint_encode(fgw_commp_capacity(piece->height) - piece->payload_bytes, padding);
     uint8_t *at = cid;
     memcpy(at, V2_FRONT, sizeof V2_FRONT);
     at += sizeof V2_FRONT;

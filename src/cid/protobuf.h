@@ -20,7 +20,8 @@ struct fgw_protobuf_field {
 };
 
 /* FGW_ERR_END when *rest is empty, FGW_ERR_CORRUPT when no whole field stands there. */
-enum fgw_err fgw_protobuf_take(struct fgw_bytes *rest, struct fgw_protobuf_field *out_field) FGW_MUST_CHECK;
+enum fgw_err fgw_protobuf_take(struct fgw_bytes *rest,
+                               struct fgw_protobuf_field *out_field) FGW_MUST_CHECK;
 /* A bare varint, as in packed lists; same errors. */
 enum fgw_err fgw_protobuf_take_varint(struct fgw_bytes *rest, uint64_t *out_value) FGW_MUST_CHECK;
 

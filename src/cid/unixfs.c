@@ -1,7 +1,7 @@
 /* unixfs.c: encoding of a file's inner node; see unixfs.h.
  *
- * Node = links (field 2) first, then data (field 1): the order of dag-pb, on purpose not that of the
- * field numbers. A link's name is present and empty: without it no CID matches other tools'.
+ * Node = links (field 2) first, then data (field 1): the order of dag-pb, on purpose not that of
+ * the field numbers. A link's name is present and empty: without it no CID matches other tools'.
  */
 #include "cid/unixfs.h"
 
@@ -48,8 +48,8 @@ void fgw_unixfs_encoder_clear(struct fgw_unixfs_encoder *encoder)
 enum fgw_err fgw_unixfs_encoder_add(struct fgw_unixfs_encoder *encoder, const struct fgw_cid *cid,
                                     uint64_t file_bytes, uint64_t tree_bytes)
 {
-    if (encoder->link_count >= FGW_UNIXFS_LINKS_MAX ||
-        file_bytes > SUM_MAX - encoder->file_bytes || tree_bytes > SUM_MAX - encoder->tree_bytes) {
+    if (encoder->link_count >= FGW_UNIXFS_LINKS_MAX || file_bytes > SUM_MAX - encoder->file_bytes ||
+        tree_bytes > SUM_MAX - encoder->tree_bytes) {
         return FGW_ERR_TOO_LARGE;
     }
     uint8_t tsize[FGW_UVARINT_MAX];

@@ -166,8 +166,7 @@ static enum fgw_err check_file(struct fgw_unixfs_node *node, const struct unixfs
         }
         sum += node->links[i].file_bytes;
     }
-    if (seen->sized_links != node->link_count ||
-        (seen->has_file_size && node->file_bytes != sum)) {
+    if (seen->sized_links != node->link_count || (seen->has_file_size && node->file_bytes != sum)) {
         return FGW_ERR_CORRUPT;
     }
     node->file_bytes = sum;

@@ -72,7 +72,7 @@ static struct outcome from_failure(const struct run *run, const struct cql_conn 
 {
     (void)fgw_error_set(error, err == FGW_ERR_TIMEOUT ? FGW_ERR_TIMEOUT : FGW_ERR_UNAVAILABLE,
                         "%s on %s: %s", run->statement->name, conn->node->name,
-                        err == FGW_ERR_TIMEOUT ? "no answer in time"
+                        err == FGW_ERR_TIMEOUT    ? "no answer in time"
                         : conn->reason[0] != '\0' ? conn->reason
                                                   : "the connection is full");
     return (struct outcome){.kind = never_sent ? OUTCOME_NOT_SENT : OUTCOME_LOST, .err = err};
@@ -91,16 +91,16 @@ static struct outcome from_response(const struct run *run, struct cql_conn *conn
     if (response->opcode == FGW_CQL_OP_RESULT) {
         return (struct outcome){.kind = OUTCOME_RESULT, .response = response};
     }
-    struct outcome outcome = {.kind = OUTCOME_REFUSED, .class = FGW_CQL_CLASS_PROTO,
-                              .response = response};
+    struct outcome outcome = {
+        .kind = OUTCOME_REFUSED, .class = FGW_CQL_CLASS_PROTO, .response = response};
     conn->node->errors++;
     if (response->opcode == FGW_CQL_OP_ERROR) {
         outcome.class = fgw_cql_classify(&response->error, run->statement->kind, id);
         struct fgw_bytes text = fgw_bytes_sub(response->error.message, 0, MESSAGE_MAX);
         outcome.err = fgw_cql_class_err(outcome.class, run->statement->kind, response->error.code);
         (void)fgw_error_set(error, outcome.err, "%s on %s: error 0x%04x: %.*s",
-                            run->statement->name, conn->node->name,
-                            (unsigned)response->error.code, FGW_FMT(text));
+                            run->statement->name, conn->node->name, (unsigned)response->error.code,
+                            FGW_FMT(text));
     } else {
         outcome.err = fgw_error_set(error, FGW_ERR_INTERNAL, "%s on %s: unexpected answer 0x%02x",
                                     run->statement->name, conn->node->name, response->opcode);
@@ -254,9 +254,9 @@ static bool decide(struct run *run, struct cql_node *node, const struct outcome 
     case OUTCOME_REFUSED:
         return retry_refused(run, node, outcome->class);
     case OUTCOME_LOST:
-        *err = run->statement->kind != FGW_CQL_READ        ? FGW_ERR_UNKNOWN_OUTCOME
-               : outcome->err == FGW_ERR_TIMEOUT           ? FGW_ERR_TIMEOUT
-                                                           : FGW_ERR_UNAVAILABLE;
+        *err = run->statement->kind != FGW_CQL_READ ? FGW_ERR_UNKNOWN_OUTCOME
+               : outcome->err == FGW_ERR_TIMEOUT    ? FGW_ERR_TIMEOUT
+                                                    : FGW_ERR_UNAVAILABLE;
         return run->repeatable && back_off(run, node);
     case OUTCOME_NOT_SENT:
         *err = outcome->err == FGW_ERR_TIMEOUT ? FGW_ERR_TIMEOUT : FGW_ERR_UNAVAILABLE;
@@ -301,6 +301,7 @@ static enum fgw_err run_tries(struct run *run, struct fgw_cql_result **out_resul
         if (err != FGW_OK) {
             return err;
         }
+        FGW_CHECK(conn != NULL);
         uint64_t deadline_ms = try_deadline(run);
         struct outcome outcome =
             run->prepared ? try_prepared(run, conn, deadline_ms, error)
@@ -313,8 +314,8 @@ static enum fgw_err run_tries(struct run *run, struct fgw_cql_result **out_resul
         }
         fgw_cql_response_free(outcome.response);
         if (!again) {
-            error->code = run->client->closing && err == FGW_ERR_UNAVAILABLE ? FGW_ERR_CANCELLED
-                                                                             : err;
+            error->code =
+                run->client->closing && err == FGW_ERR_UNAVAILABLE ? FGW_ERR_CANCELLED : err;
             return error->code;
         }
     }
@@ -354,8 +355,8 @@ static void run_encode(struct run *run, const struct fgw_cql_value *values, size
 {
     fgw_buf_init(&run->params, FGW_CQL_REQUEST_MAX);
     bool read = run->statement->kind == FGW_CQL_READ;
-    int32_t page_size = options != NULL && options->page_size > 0 ? options->page_size
-                                                                  : PAGE_SIZE_DEFAULT;
+    int32_t page_size =
+        options != NULL && options->page_size > 0 ? options->page_size : PAGE_SIZE_DEFAULT;
     struct fgw_cql_params params = {
         .consistency = run->consistency,
         .with_serial = run->statement->kind == FGW_CQL_LWT,

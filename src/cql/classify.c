@@ -39,9 +39,14 @@ static bool contains_any(struct fgw_bytes text, const char *const *needles, size
 
 static bool speaks_of_timing(struct fgw_bytes text)
 {
-    static const char *const WORDS[] = {"deadline",  "timed out",           "timeout",
-                                        "leader",    "lease",               "try again",
-                                        "service unavailable", "not enough replicas"};
+    static const char *const WORDS[] = {"deadline",
+                                        "timed out",
+                                        "timeout",
+                                        "leader",
+                                        "lease",
+                                        "try again",
+                                        "service unavailable",
+                                        "not enough replicas"};
     return contains_any(text, WORDS, FGW_COUNT_OF(WORDS));
 }
 
@@ -67,8 +72,8 @@ static bool speaks_of_missing_schema(struct fgw_bytes text)
 static enum fgw_cql_class classify_invalid(const struct fgw_cql_server_error *error,
                                            enum fgw_cql_statement_kind kind)
 {
-    struct fgw_bytes line = fgw_bytes_sub(error->message, 0,
-                                          fgw_bytes_find_byte(error->message, '\n'));
+    struct fgw_bytes line =
+        fgw_bytes_sub(error->message, 0, fgw_bytes_find_byte(error->message, '\n'));
     if (kind == FGW_CQL_DDL && speaks_of_existing_column(line)) {
         return FGW_CQL_CLASS_ALREADY_EXISTS;
     }
@@ -104,8 +109,8 @@ static enum fgw_cql_class classify_invalid(const struct fgw_cql_server_error *er
 static enum fgw_cql_class classify_unavailable(const struct fgw_cql_server_error *error,
                                                enum fgw_cql_statement_kind kind)
 {
-    bool in_paxos = error->consistency == FGW_CQL_SERIAL ||
-                    error->consistency == FGW_CQL_LOCAL_SERIAL;
+    bool in_paxos =
+        error->consistency == FGW_CQL_SERIAL || error->consistency == FGW_CQL_LOCAL_SERIAL;
     return kind == FGW_CQL_LWT && !in_paxos ? FGW_CQL_CLASS_TRANSIENT_UNKNOWN
                                             : FGW_CQL_CLASS_TRANSIENT_NOT_APPLIED;
 }
@@ -159,7 +164,7 @@ const char *fgw_cql_class_name(enum fgw_cql_class class)
         [FGW_CQL_CLASS_PROTO] = "proto",
         [FGW_CQL_CLASS_BUG] = "bug",
     };
-    return (size_t)class < FGW_CQL_CLASSES ? NAMES[class] : "bug";
+    return (size_t) class < FGW_CQL_CLASSES ? NAMES[class] : "bug";
 }
 
 enum fgw_err fgw_cql_class_err(enum fgw_cql_class class, enum fgw_cql_statement_kind kind,

@@ -30,8 +30,7 @@ enum fgw_cql_statement_kind {
 
 /* prepared_id: of the statement that was executed; empty when it was not prepared. */
 enum fgw_cql_class fgw_cql_classify(const struct fgw_cql_server_error *error,
-                                    enum fgw_cql_statement_kind kind,
-                                    struct fgw_bytes prepared_id);
+                                    enum fgw_cql_statement_kind kind, struct fgw_bytes prepared_id);
 /* "transient_unknown": metrics and logs. */
 const char *fgw_cql_class_name(enum fgw_cql_class class);
 

@@ -178,10 +178,10 @@ static enum fgw_err all_down(struct fgw_cql_client *client, struct fgw_error *er
         }
         fgw_buf_appendf(&text, "%s%s: %s", text.len > 0 ? "; " : "", node->name, node->last_error);
         /* what a person must mend is told as such only when no contact point says otherwise */
-        enum fgw_err mine = node->last_err == FGW_ERR_CONFIG ||
-                                    node->last_err == FGW_ERR_ACCESS_DENIED
-                                ? node->last_err
-                                : FGW_ERR_UNAVAILABLE;
+        enum fgw_err mine =
+            node->last_err == FGW_ERR_CONFIG || node->last_err == FGW_ERR_ACCESS_DENIED
+                ? node->last_err
+                : FGW_ERR_UNAVAILABLE;
         code = code == FGW_ERR_COUNT || code == mine ? mine : FGW_ERR_UNAVAILABLE;
     }
     (void)fgw_error_set(error, code, "no database node can be used: %.*s",
@@ -193,6 +193,7 @@ static enum fgw_err all_down(struct fgw_cql_client *client, struct fgw_error *er
 /* The usable node with the fewest in flight, later ones in turn when equal. */
 static struct cql_conn *choose(struct fgw_cql_client *client, const struct cql_node *avoid)
 {
+    FGW_CHECK(client->node_count > 0);
     uint64_t now_ms = fgw_loop_now_ms(client->loop);
     struct cql_conn *best = NULL;
     for (size_t i = 0; i < client->node_count; i++) {
@@ -238,9 +239,9 @@ static enum fgw_err wait_for_room(struct fgw_cql_client *client, uint64_t deadli
     client->waiting_count++;
     enum fgw_err err = fgw_cql_pause_until(&client->waiting, deadline_ms);
     client->waiting_count--;
-    return err == FGW_OK ? err
-                         : fgw_error_set(error, FGW_ERR_TIMEOUT,
-                                         "no database connection was free in time");
+    return err == FGW_OK
+               ? err
+               : fgw_error_set(error, FGW_ERR_TIMEOUT, "no database connection was free in time");
 }
 
 enum fgw_err fgw_cql_client_pick(struct fgw_cql_client *client, const struct cql_node *avoid,
@@ -288,7 +289,7 @@ enum fgw_err fgw_cql_client_wait_ready(struct fgw_cql_client *client, uint64_t d
     }
 }
 
-/* -- what it tells ------------------------------------------------------------------------------ */
+/* -- what it tells ---------------------------------------------------------------------------- */
 
 enum fgw_cql_flavour fgw_cql_client_flavour(const struct fgw_cql_client *client)
 {

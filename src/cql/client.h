@@ -51,7 +51,7 @@ struct fgw_cql_statement {
     bool idempotent; /* a write that may be sent twice (reads always may) */
 };
 
-/* Logical rounds to the database: executions that overlap count once, retries and PREPARE do not. */
+/* Logical rounds to the database: executions that overlap count once, retries and PREPARE not. */
 struct fgw_cql_rounds {
     unsigned rounds;
     unsigned statements;
@@ -61,9 +61,9 @@ struct fgw_cql_rounds {
 /* Zero means the default everywhere; NULL stands for all zero. */
 struct fgw_cql_options {
     enum fgw_cql_consistency consistency; /* 0: the configuration's */
-    bool serial;     /* linearizable read: SERIAL on Cassandra and ScyllaDB, as usual on YCQL */
-    bool idempotent; /* besides the statement's own flag */
-    int32_t page_size;             /* rows; 0: 1,000 */
+    bool serial;       /* linearizable read: SERIAL on Cassandra and ScyllaDB, as usual on YCQL */
+    bool idempotent;   /* besides the statement's own flag */
+    int32_t page_size; /* rows; 0: 1,000 */
     struct fgw_bytes paging_state; /* of the page before */
     uint64_t deadline_ms;          /* on fgw_loop_now_ms's clock; 0: the configuration's timeout */
     struct fgw_cql_pin *pin;       /* run on this connection and no other, without retries */
@@ -94,8 +94,7 @@ enum fgw_err fgw_cql_execute(struct fgw_cql_client *client,
                              struct fgw_error *error) FGW_MUST_CHECK;
 /* Runs a text without preparing it: DDL and one-off questions. */
 enum fgw_err fgw_cql_query(struct fgw_cql_client *client, const char *text,
-                           enum fgw_cql_statement_kind kind,
-                           const struct fgw_cql_options *options,
+                           enum fgw_cql_statement_kind kind, const struct fgw_cql_options *options,
                            struct fgw_cql_result **out_result,
                            struct fgw_error *error) FGW_MUST_CHECK;
 

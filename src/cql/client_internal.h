@@ -11,10 +11,10 @@
 #include "event/fiber.h"
 
 enum {
-    FGW_CQL_STREAMS = 1408,           /* per connection: 1,024 in flight and room for quarantine */
-    FGW_CQL_QUARANTINE_MAX = 352,     /* a quarter of them: then the connection is closed */
-    FGW_CQL_OUT_MAX = 4 << 20,        /* bytes waiting to be sent on a connection */
-    FGW_CQL_REQUEST_MAX = 1 << 20,    /* parameters or text of one request */
+    FGW_CQL_STREAMS = 1408,        /* per connection: 1,024 in flight and room for quarantine */
+    FGW_CQL_QUARANTINE_MAX = 352,  /* a quarter of them: then the connection is closed */
+    FGW_CQL_OUT_MAX = 4 << 20,     /* bytes waiting to be sent on a connection */
+    FGW_CQL_REQUEST_MAX = 1 << 20, /* parameters or text of one request */
     FGW_CQL_CONNECT_MS = 5000,
     FGW_CQL_REASON_SIZE = 256
 };
@@ -45,7 +45,7 @@ struct cql_conn {
     struct fgw_list node_link; /* in cql_node.conns while READY */
     struct fgw_cql_client *client;
     struct cql_node *node;
-    struct fgw_cql_transport *transport;
+    struct fgw_conn *transport;
     enum cql_conn_state state;
     unsigned refs;
     char reason[FGW_CQL_REASON_SIZE]; /* why it was closed */
@@ -53,17 +53,17 @@ struct cql_conn {
     struct fgw_cql_assembler assembler;
     uint8_t *read_buf;
     struct fgw_bytes unread; /* received, not fed yet (handshake) */
-    struct fgw_buf out;     /* frames to send */
-    struct fgw_buf sending; /* being sent */
+    struct fgw_buf out;      /* frames to send */
+    struct fgw_buf sending;  /* being sent */
     struct fgw_wait writer_wait;
     bool writer_idle;
     bool writer_gone;
     struct fgw_wait *closed_wait; /* of the fiber that waits for the writer's end */
-    uint64_t queued_bytes;  /* ever appended to out */
-    uint64_t handed_bytes;  /* ever given to the transport */
-    uint64_t received_ms;   /* last time something came */
-    uint64_t silent_since_ms; /* answers are awaited since, or the last came */
-    uint64_t probe_ms;      /* an OPTIONS is out since; 0: none */
+    uint64_t queued_bytes;        /* ever appended to out */
+    uint64_t handed_bytes;        /* ever given to the transport */
+    uint64_t received_ms;         /* last time something came */
+    uint64_t silent_since_ms;     /* answers are awaited since, or the last came */
+    uint64_t probe_ms;            /* an OPTIONS is out since; 0: none */
     int16_t probe_stream;
     struct cql_slot slots[FGW_CQL_STREAMS];
     int16_t free_streams[FGW_CQL_STREAMS];
@@ -129,7 +129,7 @@ struct cql_node {
     char address[FGW_CQL_HOST_SIZE]; /* numeric, once known */
     char name[FGW_CQL_NODE_TEXT_SIZE];
     bool discovered;
-    bool removed; /* no longer announced: closing */
+    bool removed;    /* no longer announced: closing */
     unsigned misses; /* refreshes that did not announce it */
     enum cql_node_state state;
     struct fgw_list conns; /* READY ones */
@@ -139,7 +139,7 @@ struct cql_node {
     uint64_t backoff_ms;
     enum fgw_err last_err;
     char last_error[FGW_CQL_REASON_SIZE];
-    unsigned strikes;         /* requests without answer since the last answer */
+    unsigned strikes;          /* requests without answer since the last answer */
     uint64_t breaker_until_ms; /* no requests until then; 0: closed */
     uint64_t breaker_ms;       /* length of the last opening */
     uint64_t requests;
@@ -162,7 +162,7 @@ struct cql_conn *fgw_cql_node_conn(const struct cql_node *node);
 void fgw_cql_node_answered(struct cql_node *node);
 void fgw_cql_node_silent(struct cql_node *node);
 
-/* -- prepared statements ------------------------------------------------------------------------ */
+/* -- prepared statements ---------------------------------------------------------------------- */
 
 /* Prepares on the connection's node unless done. One PREPARE in flight per node and statement.
  * *out_entry stays the node's. Outcomes as fgw_cql_conn_await, or an ERROR response in
@@ -174,7 +174,7 @@ enum fgw_err fgw_cql_prepare(struct cql_conn *conn, const struct fgw_cql_stateme
 void fgw_cql_prepared_forget(struct cql_prepared_entry *entry, struct fgw_bytes id);
 void fgw_cql_prepared_free_all(struct cql_node *node);
 
-/* -- the client ---------------------------------------------------------------------------------- */
+/* -- the client ------------------------------------------------------------------------------- */
 
 struct cql_waiter {
     struct fgw_list link;
@@ -192,7 +192,7 @@ struct fgw_cql_client {
     struct fgw_wait *end_wait;
     struct fgw_list waiting; /* struct cql_waiter: calls without a connection */
     unsigned waiting_count;
-    unsigned calls; /* running */
+    unsigned calls;          /* running */
     struct fgw_list tickers; /* struct cql_waiter: the pausing ticker */
     enum fgw_cql_flavour flavour;
     int64_t retry_tokens; /* in tenths */

@@ -1,10 +1,8 @@
 /* config.c: see config.h. */
 #include "cql/config_internal.h"
 
-#include <unistd.h>
-
 #include "base/check.h"
-#include "event/fiber.h"
+#include "net/tls.h"
 
 enum {
     DEFAULT_PORT = 9042,
@@ -97,7 +95,6 @@ enum fgw_err fgw_cql_config_new(const struct fgw_cql_settings *settings,
     config->port = settings->port == 0 ? DEFAULT_PORT : settings->port;
     config->user = copy_nonempty(settings->user);
     config->password = fgw_xstrdup(settings->password == NULL ? "" : settings->password);
-    config->tls_ca = copy_nonempty(settings->tls_ca);
     config->local_dc = copy_nonempty(settings->local_dc);
     config->timeout_ms = settings->timeout_ms == 0 ? DEFAULT_TIMEOUT_MS : settings->timeout_ms;
     config->consistency =
@@ -109,15 +106,13 @@ enum fgw_err fgw_cql_config_new(const struct fgw_cql_settings *settings,
         bounded(settings->in_flight_max, FGW_CQL_IN_FLIGHT_MAX, FGW_CQL_IN_FLIGHT_MAX);
     config->queue_max = settings->queue_max == 0 ? DEFAULT_QUEUE : settings->queue_max;
     enum fgw_err err = parse_contacts(config, settings->hosts, error);
-    if (err == FGW_OK && config->tls_ca != NULL && access(config->tls_ca, R_OK) != 0) {
-        err = fgw_error_set(error, FGW_ERR_CONFIG, "FGW_CQL_TLS_CA: cannot read \"%s\"",
-                            config->tls_ca);
+    if (err == FGW_OK && settings->tls_ca != NULL && settings->tls_ca[0] != '\0') {
+        err = fgw_tls_client_new(settings->tls_ca, &config->tls, error);
     }
     if (err != FGW_OK) {
         fgw_cql_config_free(config);
         return err;
     }
-    config->resolver = fgw_pool_new("cql-dns", 1);
     *out_config = config;
     return FGW_OK;
 }
@@ -127,13 +122,10 @@ void fgw_cql_config_free(struct fgw_cql_config *config)
     if (config == NULL) {
         return;
     }
-    if (config->resolver != NULL) {
-        fgw_pool_free(config->resolver);
-    }
+    fgw_tls_unref(config->tls);
     explicit_bzero(config->password, strlen(config->password));
     fgw_xfree(config->password);
     fgw_xfree(config->user);
-    fgw_xfree(config->tls_ca);
     fgw_xfree(config->local_dc);
     fgw_xfree(config->contacts);
     fgw_xfree(config);

@@ -4,7 +4,7 @@
 
 #include "cql/config.h"
 
-struct fgw_pool;
+struct fgw_tls_context;
 
 enum { FGW_CQL_HOST_SIZE = 256, FGW_CQL_CONTACTS_MAX = 256, FGW_CQL_IN_FLIGHT_MAX = 1024 };
 
@@ -19,7 +19,7 @@ struct fgw_cql_config {
     uint16_t port; /* of discovered nodes */
     char *user;    /* NULL: none */
     char *password;
-    char *tls_ca;
+    struct fgw_tls_context *tls; /* NULL: plain */
     char *local_dc;
     uint32_t timeout_ms;
     enum fgw_cql_consistency consistency;
@@ -27,7 +27,6 @@ struct fgw_cql_config {
     unsigned connections_per_node;
     unsigned in_flight_max;
     unsigned queue_max;
-    struct fgw_pool *resolver; /* one thread: look-ups block */
 };
 
 #endif

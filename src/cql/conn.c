@@ -11,10 +11,10 @@
 
 enum {
     READ_SIZE = 64 * 1024,
-    IDLE_PROBE_MS = 30000,  /* nothing came for so long: ask */
-    BUSY_PROBE_MS = 3000,   /* the same while answers are awaited */
+    IDLE_PROBE_MS = 30000, /* nothing came for so long: ask */
+    BUSY_PROBE_MS = 3000,  /* the same while answers are awaited */
     PROBE_TIMEOUT_MS = 5000,
-    OUT_KEEP = 256 * 1024   /* buffers above this are given back */
+    OUT_KEEP = 256 * 1024 /* buffers above this are given back */
 };
 
 struct cql_conn *fgw_cql_conn_new(struct cql_node *node)
@@ -28,7 +28,7 @@ struct cql_conn *fgw_cql_conn_new(struct cql_node *node)
     fgw_list_init(&conn->node_link);
     fgw_buf_init(&conn->out, 0);
     fgw_buf_init(&conn->sending, 0);
-    for (int16_t i = 0; i < FGW_CQL_STREAMS; i++) {
+    for (int i = 0; i < FGW_CQL_STREAMS; i++) {
         conn->free_streams[i] = (int16_t)(FGW_CQL_STREAMS - 1 - i);
     }
     conn->free_count = FGW_CQL_STREAMS;
@@ -59,8 +59,7 @@ void fgw_cql_conn_unref(struct cql_conn *conn)
 bool fgw_cql_conn_has_room(const struct cql_conn *conn)
 {
     return conn->state == CQL_CONN_READY && conn->free_count > 0 &&
-           conn->in_flight < conn->client->config->in_flight_max &&
-           conn->out.len < FGW_CQL_OUT_MAX;
+           conn->in_flight < conn->client->config->in_flight_max && conn->out.len < FGW_CQL_OUT_MAX;
 }
 
 void fgw_cql_conn_begin(struct cql_conn *conn, struct cql_request *request)
@@ -175,12 +174,11 @@ enum fgw_err fgw_cql_conn_read_response(struct cql_conn *conn, uint64_t deadline
         size_t got = 0;
         err = fgw_cql_transport_read(conn->transport, conn->read_buf, READ_SIZE, deadline_ms, &got);
         if (err != FGW_OK) {
-            const char *foreign =
-                fgw_cql_foreign_peer(fgw_cql_assembler_pending(&conn->assembler));
+            const char *foreign = fgw_cql_foreign_peer(fgw_cql_assembler_pending(&conn->assembler));
             return foreign != NULL
                        ? fgw_error_set(error, FGW_ERR_PARSE, "the peer looks like %s", foreign)
                        : fgw_error_set(error, err, "%s",
-                                       err == FGW_ERR_END ? "the server closed the connection"
+                                       err == FGW_ERR_END       ? "the server closed the connection"
                                        : err == FGW_ERR_TIMEOUT ? "no answer in time"
                                                                 : "the connection broke");
         }
@@ -200,6 +198,7 @@ static void read_until_closed(struct cql_conn *conn)
             fgw_cql_conn_close(conn, err, fgw_error_message(&error));
             return;
         }
+        FGW_CHECK(response != NULL);
         dispatch(conn, response);
     }
 }
@@ -254,9 +253,8 @@ enum fgw_err fgw_cql_conn_open(struct cql_conn *conn, struct fgw_error *error)
     struct fgw_cql_client *client = conn->client;
     uint64_t deadline_ms = fgw_loop_now_ms(client->loop) + FGW_CQL_CONNECT_MS;
     char address[FGW_CQL_HOST_SIZE];
-    enum fgw_err err =
-        fgw_cql_transport_open(client->loop, client->config, &conn->node->contact, deadline_ms,
-                               &conn->transport, address, error);
+    enum fgw_err err = fgw_cql_transport_open(client->config, &conn->node->contact, deadline_ms,
+                                              &conn->transport, address, error);
     if (err == FGW_OK) {
         memcpy(conn->node->address, address, sizeof address);
         err = fgw_cql_handshake(conn, deadline_ms, error);
@@ -303,7 +301,7 @@ void fgw_cql_conn_close(struct cql_conn *conn, enum fgw_err err, const char *rea
     conn->client->counters.disconnects++;
     fgw_list_remove(&conn->node_link);
     conn->node->conn_count--;
-    for (int16_t stream = 0; stream < FGW_CQL_STREAMS; stream++) {
+    for (int stream = 0; stream < FGW_CQL_STREAMS; stream++) {
         struct cql_request *request = conn->slots[stream].request;
         if (request != NULL) {
             conn->slots[stream].request = NULL;

@@ -72,7 +72,8 @@ static int32_t find_ql_code(struct fgw_bytes message)
     uint64_t number = 0;
     struct fgw_bytes text = fgw_bytes_sub(message, message.len - digits, SIZE_MAX);
     message.len -= digits;
-    if (!fgw_bytes_ends_with(message, FGW_LIT("(ql error -")) || fgw_bytes_to_u64(text, &number) != FGW_OK) {
+    if (!fgw_bytes_ends_with(message, FGW_LIT("(ql error -")) ||
+        fgw_bytes_to_u64(text, &number) != FGW_OK) {
         return 0;
     }
     return -(int32_t)number;
@@ -151,8 +152,7 @@ static void decode_supported(struct fgw_cql_reader *reader, struct fgw_cql_respo
         reader->bad = true;
         return;
     }
-    struct fgw_cql_option *items =
-        fgw_arena_alloc(&response->arena, (total + 1) * sizeof *items);
+    struct fgw_cql_option *items = fgw_arena_alloc(&response->arena, (total + 1) * sizeof *items);
     size_t count = 0;
     keys = fgw_cql_read_u16(reader);
     for (uint16_t key = 0; key < keys; key++) {

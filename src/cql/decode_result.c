@@ -153,8 +153,8 @@ void fgw_cql_decode_schema_change(struct fgw_cql_reader *reader, struct fgw_cql_
     }
 }
 
-enum fgw_err fgw_cql_decode_result(struct fgw_cql_reader *reader,
-                                   struct fgw_cql_response *response, struct fgw_error *error)
+enum fgw_err fgw_cql_decode_result(struct fgw_cql_reader *reader, struct fgw_cql_response *response,
+                                   struct fgw_error *error)
 {
     int32_t kind = fgw_cql_read_i32(reader);
     if (reader->bad) {

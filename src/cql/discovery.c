@@ -57,28 +57,27 @@ static void meet_peer(struct fgw_cql_client *client, const struct fgw_cql_result
     }
     struct cql_node *node = fgw_cql_client_find_node(client, contact.host, port);
     if (node == NULL) {
-        node = fgw_cql_client_add_node(client, &contact, true);
-        if (node != NULL) {
-            fgw_log_debug("cql", "node %s was announced", node->name);
-        }
-    } else if (node->removed) {
-        fgw_cql_node_start(node);
+        (void)fgw_cql_client_add_node(client, &contact, true);
+        return;
     }
-    if (node != NULL) {
-        node->misses = 0;
+    node->misses = 0;
+    if (node->removed) {
+        fgw_cql_node_start(node);
     }
 }
 
 /* A node that still has connections is alive, whatever the table says. */
+static bool is_lost(const struct cql_node *node)
+{
+    return node->discovered && !node->removed && node->conn_count == 0 && node->misses > MISSES_MAX;
+}
+
 static void drop_missing(struct fgw_cql_client *client)
 {
     for (size_t i = 0; i < client->node_count; i++) {
-        struct cql_node *node = client->nodes[i];
-        if (node->discovered && !node->removed && node->conn_count == 0 &&
-            node->misses > MISSES_MAX) {
-            fgw_log_debug("cql", "node %s is no longer announced", node->name);
-            node->removed = true;
-            fgw_cql_node_stop(node);
+        if (is_lost(client->nodes[i])) {
+            client->nodes[i]->removed = true;
+            fgw_cql_node_stop(client->nodes[i]);
         }
     }
 }
@@ -87,9 +86,8 @@ static enum fgw_err refresh(struct fgw_cql_client *client)
 {
     struct fgw_cql_pin *pin = NULL;
     struct fgw_error error = {0};
-    struct fgw_cql_options options = {.deadline_ms =
-                                          fgw_loop_now_ms(client->loop) + FGW_CQL_CONNECT_MS,
-                                      .page_size = PEERS_MAX};
+    struct fgw_cql_options options = {
+        .deadline_ms = fgw_loop_now_ms(client->loop) + FGW_CQL_CONNECT_MS, .page_size = PEERS_MAX};
     enum fgw_err err = fgw_cql_pin_new(client, options.deadline_ms, &pin, &error);
     if (err != FGW_OK) {
         return err;

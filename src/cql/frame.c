@@ -56,15 +56,17 @@ static enum fgw_err parse_header(struct fgw_cql_assembler *assembler, struct fgw
     }
     unsigned version = header[0] & 0x7fU;
     if (version != FGW_CQL_VERSION) {
-        return fgw_error_set(error, FGW_ERR_PARSE,
-                             "the server answers with CQL protocol version %u; version %d is needed "
-                             "(YugabyteDB YCQL, Apache Cassandra 3 to 5, ScyllaDB)",
-                             version, FGW_CQL_VERSION);
+        return fgw_error_set(
+            error, FGW_ERR_PARSE,
+            "the server answers with CQL protocol version %u; version %d is needed "
+            "(YugabyteDB YCQL, Apache Cassandra 3 to 5, ScyllaDB)",
+            version, FGW_CQL_VERSION);
     }
     uint32_t body_len = fgw_get_u32be(header + 5);
     if (body_len > FGW_CQL_FRAME_MAX) {
-        return fgw_error_set(error, FGW_ERR_TOO_LARGE, "a response of %u bytes is refused (limit %d)",
-                             body_len, FGW_CQL_FRAME_MAX);
+        return fgw_error_set(error, FGW_ERR_TOO_LARGE,
+                             "a response of %u bytes is refused (limit %d)", body_len,
+                             FGW_CQL_FRAME_MAX);
     }
     assembler->frame = (struct fgw_cql_frame){.flags = header[1],
                                               .opcode = header[4],

@@ -22,9 +22,12 @@ static enum fgw_err ask(struct cql_conn *conn, struct fgw_buf *request, uint64_t
 {
     enum fgw_err err = fgw_cql_transport_write(conn->transport, fgw_buf_bytes(request));
     if (err != FGW_OK) {
-        return fgw_error_set(error, FGW_ERR_UNAVAILABLE, "the connection broke while sending");
+        (void)fgw_error_set(error, FGW_ERR_UNAVAILABLE, "the connection broke while sending");
+        return FGW_ERR_UNAVAILABLE;
     }
-    return fgw_cql_conn_read_response(conn, deadline_ms, out_response, error);
+    err = fgw_cql_conn_read_response(conn, deadline_ms, out_response, error);
+    FGW_CHECK(err != FGW_OK || *out_response != NULL);
+    return err;
 }
 
 /* A server that hangs up on the first frame is no CQL server, or shuts down. */
@@ -32,6 +35,7 @@ static enum fgw_err explain(enum fgw_err err, struct fgw_error *error)
 {
     switch (err) {
     case FGW_ERR_END:
+    case FGW_ERR_IO:
         return fgw_error_set(error, FGW_ERR_UNAVAILABLE,
                              "the server closed the connection without an answer to the first "
                              "CQL frame: it is shutting down, expects TLS, or is no CQL server "
@@ -64,8 +68,8 @@ static enum fgw_err refused(const struct fgw_cql_response *response, const char 
         return fgw_error_set(error, FGW_ERR_ACCESS_DENIED,
                              "the database refuses user and password: %.*s", FGW_FMT(text));
     case FGW_CQL_ERROR_PROTOCOL:
-        return fgw_error_set(error, FGW_ERR_CONFIG, "the server refuses CQL protocol version 4: %.*s",
-                             FGW_FMT(text));
+        return fgw_error_set(error, FGW_ERR_CONFIG,
+                             "the server refuses version 4 of the protocol: %.*s", FGW_FMT(text));
     default:
         return fgw_error_set(error, FGW_ERR_UNAVAILABLE, "%s was answered with error 0x%04x: %.*s",
                              step, (unsigned)answer->code, FGW_FMT(text));
@@ -83,8 +87,7 @@ static enum fgw_err authenticate(struct cql_conn *conn, uint64_t deadline_ms,
     }
     struct fgw_buf request;
     fgw_buf_init(&request, 0);
-    fgw_cql_encode_auth(&request, 0, fgw_bytes_str(config->user),
-                        fgw_bytes_str(config->password));
+    fgw_cql_encode_auth(&request, 0, fgw_bytes_str(config->user), fgw_bytes_str(config->password));
     struct fgw_cql_response *response = NULL;
     enum fgw_err err = ask(conn, &request, deadline_ms, &response, error);
     explicit_bzero(request.ptr, request.len);

@@ -64,8 +64,8 @@ static void attempt_failed(struct cql_node *node, enum fgw_err err, const struct
     node->state = CQL_NODE_DOWN;
     /* announced addresses that nobody can reach (private ones) are no news to a person */
     if (news && !ended(node)) {
-        fgw_log_at(node->discovered ? FGW_LOG_DEBUG : FGW_LOG_WARN, "cql",
-                   "node %s is down: %s", node->name, node->last_error);
+        fgw_log_at(node->discovered ? FGW_LOG_DEBUG : FGW_LOG_WARN, "cql", "node %s is down: %s",
+                   node->name, node->last_error);
     }
     fgw_cql_client_wake_all(node->client);
 }
@@ -116,8 +116,8 @@ static void keep_connection(struct cql_node *node)
         fgw_cql_conn_unref(conn);
         if (!ended(node)) {
             fgw_cql_pause(&node->slots_waiting, fgw_cql_jitter(node->backoff_ms));
-            node->backoff_ms = node->backoff_ms * 2 < BACKOFF_MAX_MS ? node->backoff_ms * 2
-                                                                     : BACKOFF_MAX_MS;
+            node->backoff_ms =
+                node->backoff_ms * 2 < BACKOFF_MAX_MS ? node->backoff_ms * 2 : BACKOFF_MAX_MS;
         }
     }
 }
@@ -142,8 +142,7 @@ void fgw_cql_node_start(struct cql_node *node)
 void fgw_cql_node_stop(struct cql_node *node)
 {
     while (!fgw_list_empty(&node->conns)) {
-        struct cql_conn *conn =
-            FGW_CONTAINER_OF(node->conns.next, struct cql_conn, node_link);
+        struct cql_conn *conn = FGW_CONTAINER_OF(node->conns.next, struct cql_conn, node_link);
         fgw_cql_conn_close(conn, FGW_ERR_CANCELLED,
                            node->removed ? "the node left the cluster" : "the client is closing");
     }

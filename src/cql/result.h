@@ -63,6 +63,7 @@ enum fgw_err fgw_cql_get_inet(const struct fgw_cql_result *result, const char *n
 /* Of a conditional statement: whether it applied. Moves to the first row, so that getters then
  * read the columns of the refusing row, where the server sends them. FGW_ERR_CORRUPT when the
  * answer has no "[applied]". */
-enum fgw_err fgw_cql_result_applied(struct fgw_cql_result *result, bool *out_applied) FGW_MUST_CHECK;
+enum fgw_err fgw_cql_result_applied(struct fgw_cql_result *result,
+                                    bool *out_applied) FGW_MUST_CHECK;
 
 #endif

@@ -66,19 +66,32 @@ bool fgw_cql_value_fits(const struct fgw_cql_value *value, uint16_t column_type)
 const char *fgw_cql_type_name(uint16_t type)
 {
     static const char *const NAMES[] = {
-        [FGW_CQL_TYPE_CUSTOM] = "custom",       [FGW_CQL_TYPE_ASCII] = "ascii",
-        [FGW_CQL_TYPE_BIGINT] = "bigint",       [FGW_CQL_TYPE_BLOB] = "blob",
-        [FGW_CQL_TYPE_BOOLEAN] = "boolean",     [FGW_CQL_TYPE_COUNTER] = "counter",
-        [FGW_CQL_TYPE_DECIMAL] = "decimal",     [FGW_CQL_TYPE_DOUBLE] = "double",
-        [FGW_CQL_TYPE_FLOAT] = "float",         [FGW_CQL_TYPE_INT] = "int",
-        [FGW_CQL_TYPE_TIMESTAMP] = "timestamp", [FGW_CQL_TYPE_UUID] = "uuid",
-        [FGW_CQL_TYPE_TEXT] = "text",           [FGW_CQL_TYPE_VARINT] = "varint",
-        [FGW_CQL_TYPE_TIMEUUID] = "timeuuid",   [FGW_CQL_TYPE_INET] = "inet",
-        [FGW_CQL_TYPE_DATE] = "date",           [FGW_CQL_TYPE_TIME] = "time",
-        [FGW_CQL_TYPE_SMALLINT] = "smallint",   [FGW_CQL_TYPE_TINYINT] = "tinyint",
-        [FGW_CQL_TYPE_LIST] = "list",           [FGW_CQL_TYPE_MAP] = "map",
-        [FGW_CQL_TYPE_SET] = "set",             [FGW_CQL_TYPE_UDT] = "udt",
-        [FGW_CQL_TYPE_TUPLE] = "tuple",         [FGW_CQL_TYPE_JSONB] = "jsonb",
+        [FGW_CQL_TYPE_CUSTOM] = "custom",
+        [FGW_CQL_TYPE_ASCII] = "ascii",
+        [FGW_CQL_TYPE_BIGINT] = "bigint",
+        [FGW_CQL_TYPE_BLOB] = "blob",
+        [FGW_CQL_TYPE_BOOLEAN] = "boolean",
+        [FGW_CQL_TYPE_COUNTER] = "counter",
+        [FGW_CQL_TYPE_DECIMAL] = "decimal",
+        [FGW_CQL_TYPE_DOUBLE] = "double",
+        [FGW_CQL_TYPE_FLOAT] = "float",
+        [FGW_CQL_TYPE_INT] = "int",
+        [FGW_CQL_TYPE_TIMESTAMP] = "timestamp",
+        [FGW_CQL_TYPE_UUID] = "uuid",
+        [FGW_CQL_TYPE_TEXT] = "text",
+        [FGW_CQL_TYPE_VARINT] = "varint",
+        [FGW_CQL_TYPE_TIMEUUID] = "timeuuid",
+        [FGW_CQL_TYPE_INET] = "inet",
+        [FGW_CQL_TYPE_DATE] = "date",
+        [FGW_CQL_TYPE_TIME] = "time",
+        [FGW_CQL_TYPE_SMALLINT] = "smallint",
+        [FGW_CQL_TYPE_TINYINT] = "tinyint",
+        [FGW_CQL_TYPE_LIST] = "list",
+        [FGW_CQL_TYPE_MAP] = "map",
+        [FGW_CQL_TYPE_SET] = "set",
+        [FGW_CQL_TYPE_UDT] = "udt",
+        [FGW_CQL_TYPE_TUPLE] = "tuple",
+        [FGW_CQL_TYPE_JSONB] = "jsonb",
     };
     const char *name = type < FGW_COUNT_OF(NAMES) ? NAMES[type] : NULL;
     return name != NULL ? name : "other";
@@ -87,10 +100,14 @@ const char *fgw_cql_type_name(uint16_t type)
 const char *fgw_cql_value_kind_name(enum fgw_cql_value_kind kind)
 {
     static const char *const NAMES[] = {
-        [FGW_CQL_VALUE_NULL] = "null",       [FGW_CQL_VALUE_TEXT] = "text",
-        [FGW_CQL_VALUE_BLOB] = "blob",       [FGW_CQL_VALUE_BIGINT] = "bigint",
-        [FGW_CQL_VALUE_INT] = "int",         [FGW_CQL_VALUE_BOOLEAN] = "boolean",
-        [FGW_CQL_VALUE_TIMESTAMP] = "timestamp", [FGW_CQL_VALUE_UUID] = "uuid",
+        [FGW_CQL_VALUE_NULL] = "null",
+        [FGW_CQL_VALUE_TEXT] = "text",
+        [FGW_CQL_VALUE_BLOB] = "blob",
+        [FGW_CQL_VALUE_BIGINT] = "bigint",
+        [FGW_CQL_VALUE_INT] = "int",
+        [FGW_CQL_VALUE_BOOLEAN] = "boolean",
+        [FGW_CQL_VALUE_TIMESTAMP] = "timestamp",
+        [FGW_CQL_VALUE_UUID] = "uuid",
     };
     return (size_t)kind < FGW_COUNT_OF(NAMES) ? NAMES[kind] : "other";
 }

@@ -10,8 +10,7 @@ enum { HEADERS_FIRST = 24, HEADERS_MAX = 512 };
 /* HTTP/0.9 has no version, and its sender waits for an answer after this line. */
 static enum fgw_err check_request_line(struct fgw_bytes line, const char **out_reason)
 {
-    size_t version = fgw_bytes_find(line, FGW_LIT(" HTTP/"), 0);
-    if (version == SIZE_MAX) {
+    if (line.len < 9 || memcmp(line.ptr + line.len - 9, " HTTP/", 6) != 0) {
         *out_reason = "The request line has no HTTP version.";
         return FGW_ERR_BAD_REQUEST;
     }
@@ -504,7 +503,9 @@ static enum fgw_err finish_request(struct builder *builder, const llhttp_t *pars
     if (err == FGW_OK) {
         err = split_target(request, out_reason);
     }
-    bool has_body = request->chunked || request->content_length > 0;
+    /* an empty body too: botocore waits for the interim answer then, and reads the next answer on the
+     * connection wrongly when the final one comes instead */
+    bool has_body = request->chunked || request->has_content_length;
     request->expect_continue = has_body && request->version_minor > 0 &&
                                fgw_bytes_ieq_str(framing.expect, "100-continue");
     return err;

@@ -3,6 +3,7 @@
 #include "http/server_internal.h"
 
 #include <limits.h>
+#include <signal.h>
 
 /* -- start ------------------------------------------------------------------------------------- */
 
@@ -56,7 +57,7 @@ static enum fgw_err open_listeners(struct fgw_http_server *server, struct fgw_er
     return FGW_OK;
 }
 
-/* An eighth of what a connection may have in flight at least leaves room for its answer. */
+/* At most half of what a connection may have in flight: the rest is for its answer. */
 static size_t body_buffer_size(size_t conn_inflight_bytes)
 {
     size_t size = FGW_HTTP_BODY_BUFFER_SIZE;
@@ -70,6 +71,7 @@ enum fgw_err fgw_http_server_start(const struct fgw_http_server_options *options
                                    struct fgw_http_server **out_server, struct fgw_error *error)
 {
     FGW_CHECK(fgw_worker_index() == UINT_MAX);
+    (void)signal(SIGPIPE, SIG_IGN); /* sendfile has no MSG_NOSIGNAL */
     struct fgw_http_server *server = fgw_xcalloc(1, sizeof *server);
     server->options = *options;
     server->body_buffer_size = body_buffer_size(options->conn_inflight_bytes);
@@ -82,8 +84,8 @@ enum fgw_err fgw_http_server_start(const struct fgw_http_server_options *options
         fgw_http_server_free(server);
         return err;
     }
+    *out_server = server; /* before the first handler may run */
     fgw_workers_run(options->workers, start_accepting, server);
-    *out_server = server;
     return FGW_OK;
 }
 

@@ -15,7 +15,6 @@ enum {
     LINGER_MS = 5 * 1000,
     LINGER_REFUSED_MS = 1000,
     LINGERING_MAX = 256,       /* per worker; above it connections are closed the hard way */
-    WRITE_STALL_MS = 20 * 1000,
     REQUESTS_PER_TURN = 16     /* pipelined; then others of this loop have their turn */
 };
 
@@ -191,14 +190,20 @@ static enum after finish(struct fgw_http_exchange *exchange)
 
 /* -- heads ------------------------------------------------------------------------------------- */
 
-static struct fgw_http_exchange *refuse(struct fgw_http_conn *conn, struct fgw_bytes head,
-                                        enum fgw_err err, const char *reason)
+static void mark_refused(struct fgw_http_exchange *exchange, struct fgw_bytes head,
+                         enum fgw_err err, const char *reason)
 {
-    struct fgw_http_exchange *exchange = take_exchange(conn);
     exchange->refused = err;
     exchange->refused_message = reason;
     exchange->request.method = fgw_http_head_guess_method(head);
     exchange->body = (struct fgw_http_body){.ended = FGW_ERR_END};
+}
+
+static struct fgw_http_exchange *refuse(struct fgw_http_conn *conn, struct fgw_bytes head,
+                                        enum fgw_err err, const char *reason)
+{
+    struct fgw_http_exchange *exchange = take_exchange(conn);
+    mark_refused(exchange, head, err, reason);
     return exchange;
 }
 
@@ -208,11 +213,11 @@ static struct fgw_http_exchange *begin_exchange(struct fgw_http_conn *conn, stru
     const char *reason = NULL;
     head = fgw_arena_copy(&exchange->arena, head);
     enum fgw_err err = fgw_http_head_parse(&exchange->arena, head, &exchange->request, &reason);
-    if (err != FGW_OK) {
-        give_back_exchange(exchange);
-        return refuse(conn, head, err, reason);
+    if (err == FGW_OK) {
+        fgw_http_body_begin(exchange);
+    } else {
+        mark_refused(exchange, head, err, reason);
     }
-    fgw_http_body_begin(exchange);
     return exchange;
 }
 
@@ -225,12 +230,12 @@ static struct fgw_http_exchange *look_at(struct fgw_http_conn *conn, struct fgw_
     size_t end = 0;
     const char *reason = NULL;
     if (!conn->head_begun) {
-        conn->head_begun = true;
         conn->head_begun_ns = fgw_clock_boot_ns();
     }
     enum fgw_err err =
         fgw_http_head_scan(&conn->scan, bytes, conn->worker->server->options.max_header_bytes, &end,
                            &reason);
+    conn->head_begun = conn->scan.in_head; /* empty lines before a head do not begin it */
     struct fgw_http_exchange *exchange = NULL;
     if (err == FGW_OK) {
         size_t start = conn->scan.head_start;
@@ -480,7 +485,8 @@ void fgw_http_conn_accepted(void *arg, unsigned worker_index, int fd, const char
     conn->counted = true;
     (void)snprintf(conn->peer, sizeof conn->peer, "%s", peer);
     fgw_list_push_back(&worker->conns, &conn->node);
-    fgw_conn_set_write_stall(net, WRITE_STALL_MS);
+    fgw_conn_set_write_stall(net, FGW_HTTP_RATE_WINDOW_MS,
+                             server->options.min_body_rate_bytes_s * FGW_HTTP_RATE_WINDOW_MS / 1000);
     if (open_connections(server) > server->options.max_connections) {
         turn_away(conn);
         return;

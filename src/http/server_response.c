@@ -12,7 +12,8 @@ enum {
     GATHER_SIZE = 16 * 1024,
     HEADERS_SIZE_MAX = 256 * 1024,
     KEPT_BUFFER_SIZE = 32 * 1024, /* larger ones are freed between exchanges */
-    IOVECS_MAX = 6
+    IOVECS_MAX = 6,
+    DATE_STEP_MS = 100
 };
 
 const struct fgw_http_request *fgw_http_request(const struct fgw_http_exchange *exchange)
@@ -116,17 +117,17 @@ static const char *reason_of(int status)
     return "Unknown";
 }
 
-/* "Server: FGW" and "Date", made once a second and thread. */
-static struct fgw_bytes standing_headers(void)
+/* "Server: FGW" and "Date", looked at again every DATE_STEP_MS of the loop's clock. */
+static struct fgw_bytes standing_headers(const struct fgw_http_worker *worker)
 {
-    static _Thread_local int64_t made_s = -1;
+    static _Thread_local uint64_t made_ms = 0;
     static _Thread_local char text[80];
     static _Thread_local size_t len;
-    int64_t now_ms = fgw_clock_wall_ms();
-    if (now_ms / 1000 != made_s) {
+    uint64_t now_ms = fgw_loop_now_ms(worker->loop);
+    if (len == 0 || now_ms - made_ms >= DATE_STEP_MS) {
         char date[FGW_TIME_HTTP_SIZE];
-        fgw_time_http(now_ms, date);
-        made_s = now_ms / 1000;
+        fgw_time_http(fgw_clock_wall_ms(), date);
+        made_ms = now_ms;
         len = (size_t)snprintf(text, sizeof text, "Server: FGW\r\nDate: %s\r\n", date);
     }
     return fgw_bytes(text, len);
@@ -181,7 +182,7 @@ static struct fgw_bytes build_prefix(struct fgw_http_exchange *exchange)
                         exchange->request.version_minor > 0;
     response->keep = may_keep(exchange);
     char *at = put_status_line(response->prefix, response->status);
-    at = put(at, standing_headers());
+    at = put(at, standing_headers(exchange->worker));
     if (response->chunked) {
         at = put(at, FGW_LIT("Transfer-Encoding: chunked\r\n"));
     } else if (response->length >= 0 && response->status != 204 && response->status != 304) {
@@ -213,20 +214,22 @@ void fgw_http_response_header(struct fgw_http_exchange *exchange, const char *na
 {
     struct fgw_buf *headers = &exchange->response.headers;
     FGW_CHECK(!exchange->response.head_sent);
-    if (fgw_buf_reserve(headers, strlen(name) + value.len + 4) != FGW_OK) {
+    size_t name_len = strlen(name);
+    if (fgw_buf_reserve(headers, name_len + value.len + 4) != FGW_OK) {
         return; /* noticed by fgw_buf_status when the head goes out */
     }
-    (void)fgw_buf_append_str(headers, name);
-    (void)fgw_buf_append(headers, FGW_LIT(": "));
-    size_t from = headers->len;
-    (void)fgw_buf_append(headers, value);
-    for (size_t i = from; i < headers->len; i++) {
-        uint8_t byte = headers->ptr[i];
-        if (byte == '\r' || byte == '\n' || byte == '\0') {
-            headers->ptr[i] = ' ';
-        }
+    uint8_t *at = headers->ptr + headers->len;
+    memcpy(at, name, name_len);
+    at += name_len;
+    *at++ = ':';
+    *at++ = ' ';
+    for (size_t i = 0; i < value.len; i++) {
+        uint8_t byte = value.ptr[i];
+        *at++ = byte == '\r' || byte == '\n' || byte == '\0' ? ' ' : byte;
     }
-    (void)fgw_buf_append(headers, FGW_LIT("\r\n"));
+    *at++ = '\r';
+    *at++ = '\n';
+    headers->len = (size_t)(at - headers->ptr);
 }
 
 void fgw_http_response_headerf(struct fgw_http_exchange *exchange, const char *name,
@@ -435,7 +438,7 @@ enum fgw_err fgw_http_upgrade(struct fgw_http_exchange *exchange, const char *pr
     response->started = response->head_sent = response->ended = true;
     response->status = 101;
     char *at = put_status_line(response->prefix, 101);
-    at = put(at, standing_headers());
+    at = put(at, standing_headers(exchange->worker));
     struct iovec iov[2] = {{response->prefix, (size_t)(at - response->prefix)},
                            {response->headers.ptr, response->headers.len}};
     enum fgw_err err = fgw_conn_writev(conn->net, iov, 2, false);
@@ -448,7 +451,7 @@ enum fgw_err fgw_http_upgrade(struct fgw_http_exchange *exchange, const char *pr
     }
     fgw_conn_watch(conn->net, NULL, NULL);
     fgw_conn_set_read_deadline(conn->net, FGW_CONN_NO_DEADLINE);
-    fgw_conn_set_write_stall(conn->net, 0);
+    fgw_conn_set_write_stall(conn->net, 0, 0);
     exchange->upgraded = true;
     *out_conn = conn->net;
     conn->net = NULL;

@@ -1,9 +1,18 @@
 /* kv.c: open, close, get and figures; see kv.h. */
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <unistd.h>
+
 #include "base/check.h"
+#include "base/fs.h"
 #include "base/log.h"
 #include "kv/kv_internal.h"
 
-enum { BLOCK_CACHE_TIER = 1 };
+enum {
+    BLOCK_CACHE_TIER = 1,
+    OPEN_NEEDS_BYTES = 1024 * 1024 /* text log, manifest, options file, with a margin */
+};
 
 static void make_call_options(struct fgw_kv *kv)
 {
@@ -33,9 +42,38 @@ static void destroy(struct fgw_kv *kv)
     fgw_xfree(kv);
 }
 
+/* RocksDB writes while it opens, its text log first, and a build with assertions does not survive a
+ * disk that is full then (kv_options.c). Asked of the parent when there is no directory yet. */
+static enum fgw_err check_space(const char *path, struct fgw_error *error)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) {
+        char *copy = fgw_xstrdup(path);
+        fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        fgw_xfree(copy);
+    }
+    if (fd < 0) {
+        return fgw_error_set(error, fgw_err_from_errno(errno), "%s: %s", path, strerror(errno));
+    }
+    uint64_t free_bytes = 0;
+    uint64_t total_bytes = 0;
+    enum fgw_err err = fgw_fs_space(fd, &free_bytes, &total_bytes);
+    (void)close(fd);
+    if (err == FGW_OK && free_bytes < OPEN_NEEDS_BYTES) {
+        return fgw_error_set(error, FGW_ERR_NOSPACE,
+                             "%s: %llu bytes are free; opening the index needs %d.", path,
+                             (unsigned long long)free_bytes, OPEN_NEEDS_BYTES);
+    }
+    return err;
+}
+
 enum fgw_err fgw_kv_open(const char *path, const struct fgw_kv_options *options,
                          struct fgw_kv **out_kv, struct fgw_error *error)
 {
+    enum fgw_err err = check_space(path, error);
+    if (err != FGW_OK) {
+        return err;
+    }
     enum { HANDLES = FGW_KV_FAMILIES + 1 };
     static const char *const NAMES[HANDLES] = {"names", "blocks", "default"};
     struct fgw_kv_options full = fgw_kv_with_defaults(options);
@@ -80,8 +118,8 @@ enum fgw_err fgw_kv_get(struct fgw_kv *kv, enum fgw_kv_family family, struct fgw
 {
     char *status = NULL;
     rocksdb_pinnableslice_t *slice =
-        rocksdb_get_pinned_cf(kv->db, cache_only ? kv->read_cached : kv->read,
-                              kv->families[family], (const char *)key.ptr, key.len, &status);
+        rocksdb_get_pinned_cf(kv->db, cache_only ? kv->read_cached : kv->read, kv->families[family],
+                              (const char *)key.ptr, key.len, &status);
     if (status != NULL) {
         return fgw_kv_take_status(status, NULL);
     }

@@ -35,8 +35,9 @@ struct fgw_kv_iter;
 struct fgw_kv_snapshot;
 
 /* Opens or makes the store in the directory `path`, whose parent exists; replays its WAL up to the
- * first record that is not whole. FGW_ERR_IN_USE (another process), _CORRUPT, _NOSPACE, _IO,
- * _NEWER_VERSION (written by a newer RocksDB); RocksDB's words in `error`. options may be NULL. */
+ * first record that is not whole. FGW_ERR_IN_USE (another process), _CORRUPT, _NOSPACE (also when
+ * less than 1 MiB is free), _IO, _NEWER_VERSION (written by a newer RocksDB); RocksDB's words in
+ * `error`. options may be NULL. */
 enum fgw_err fgw_kv_open(const char *path, const struct fgw_kv_options *options,
                          struct fgw_kv **out_kv, struct fgw_error *error) FGW_MUST_CHECK;
 /* Syncs the WAL (unless a write has failed), waits for running background work to stop. Takes
@@ -82,10 +83,10 @@ void fgw_kv_snapshot_free(struct fgw_kv_snapshot *snapshot);
 
 struct fgw_kv_scan {
     enum fgw_kv_family family;
-    struct fgw_bytes lower; /* first key of the range; empty: none */
-    struct fgw_bytes upper; /* first key behind it; empty: none */
+    struct fgw_bytes lower;                 /* first key of the range; empty: none */
+    struct fgw_bytes upper;                 /* first key behind it; empty: none */
     const struct fgw_kv_snapshot *snapshot; /* NULL: the store as it is when the iterator is made */
-    bool cache_only;        /* never touches the disk: FGW_ERR_AGAIN instead */
+    bool cache_only;                        /* never touches the disk: FGW_ERR_AGAIN instead */
     bool background;        /* a long walk: does not push other blocks out of the cache */
     size_t readahead_bytes; /* 0: grows by itself while walking forward */
 };
@@ -126,13 +127,13 @@ struct fgw_kv_stats {
     uint64_t cache_capacity_bytes;
     uint64_t cache_used_bytes;
     uint64_t cache_pinned_bytes;
-    uint64_t memtable_bytes;      /* of both families */
-    uint64_t table_reader_bytes;  /* held outside the cache for open tables */
-    uint64_t live_table_bytes;    /* on disk */
+    uint64_t memtable_bytes;     /* of both families */
+    uint64_t table_reader_bytes; /* held outside the cache for open tables */
+    uint64_t live_table_bytes;   /* on disk */
     uint64_t pending_compaction_bytes;
-    uint64_t background_errors;   /* since open */
+    uint64_t background_errors;     /* since open */
     uint64_t keys[FGW_KV_FAMILIES]; /* estimates */
-    bool write_stopped;           /* writers wait for a flush or a compaction */
+    bool write_stopped;             /* writers wait for a flush or a compaction */
 };
 
 /* Does not block. */

@@ -49,8 +49,7 @@ static void set_bounds(struct fgw_kv_iter *iter, const struct fgw_kv_scan *scan)
 
 struct fgw_kv_iter *fgw_kv_iter_scan(struct fgw_kv *kv, const struct fgw_kv_scan *scan)
 {
-    struct fgw_kv_iter *iter =
-        fgw_xcalloc(1, sizeof *iter + scan->lower.len + scan->upper.len);
+    struct fgw_kv_iter *iter = fgw_xcalloc(1, sizeof *iter + scan->lower.len + scan->upper.len);
     iter->kv = kv;
     iter->options = rocksdb_readoptions_create();
     set_bounds(iter, scan);
@@ -62,7 +61,8 @@ struct fgw_kv_iter *fgw_kv_iter_scan(struct fgw_kv *kv, const struct fgw_kv_scan
     }
     rocksdb_readoptions_set_fill_cache(iter->options, !scan->background);
     rocksdb_readoptions_set_readahead_size(iter->options, scan->readahead_bytes);
-    /* files that became obsolete meanwhile are unlinked by a background thread, not by the caller */
+    /* files that became obsolete meanwhile are unlinked by a background thread, not by the caller
+     */
     rocksdb_readoptions_set_background_purge_on_iterator_cleanup(iter->options, 1);
     iter->iter = rocksdb_create_iterator_cf(kv->db, iter->options, kv->families[scan->family]);
     atomic_fetch_add(&kv->children, 1);

@@ -4,6 +4,8 @@
 #include "net/conn.h"
 
 #include <errno.h>
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -152,9 +154,10 @@ void fgw_conn_set_write_deadline(struct fgw_conn *conn, uint64_t deadline_ms)
     conn->writer.deadline_ms = deadline_ms;
 }
 
-void fgw_conn_set_write_stall(struct fgw_conn *conn, uint64_t stall_ms)
+void fgw_conn_set_write_stall(struct fgw_conn *conn, uint64_t stall_ms, uint64_t min_bytes)
 {
     conn->write_stall_ms = stall_ms;
+    conn->write_stall_bytes = min_bytes == 0 ? 1 : min_bytes;
 }
 
 /* -- waiting ---------------------------------------------------------------------------------- */
@@ -178,25 +181,15 @@ void fgw_conn_check_deadlines(struct fgw_conn *conn, uint64_t now_ms)
     }
 }
 
-enum fgw_err fgw_conn_wait_ready(struct fgw_conn *conn, int event)
+/* One wait, at most until until_ms. */
+static enum fgw_err wait_once(struct fgw_conn *conn, struct fgw_conn_side *side, int event,
+                              uint64_t until_ms)
 {
-    struct fgw_conn_side *side = event == FGW_POLL_READ ? &conn->reader : &conn->writer;
     FGW_CHECK(side->wait == NULL);
-    if (conn->broken) {
-        return FGW_ERR_CLIENT_GONE;
-    }
-    uint64_t now_ms = fgw_loop_now_ms(conn->loop);
-    if (now_ms >= side->deadline_ms) {
-        return FGW_ERR_TIMEOUT;
-    }
-    side->wait_until_ms = side->deadline_ms;
-    if (side == &conn->writer && conn->write_stall_ms != 0 &&
-        now_ms + conn->write_stall_ms < side->wait_until_ms) {
-        side->wait_until_ms = now_ms + conn->write_stall_ms;
-    }
     struct fgw_wait wait;
     fgw_wait_init(&wait, 1);
     side->wait = &wait;
+    side->wait_until_ms = until_ms;
     side->timed_out = false;
     fgw_poll_set(conn->poll, fgw_poll_events(conn->poll) | event);
     fgw_wait_for(&wait);
@@ -204,6 +197,36 @@ enum fgw_err fgw_conn_wait_ready(struct fgw_conn *conn, int event)
         return FGW_ERR_CLIENT_GONE;
     }
     return side->timed_out ? FGW_ERR_TIMEOUT : FGW_OK;
+}
+
+/* Bytes written and not yet acknowledged by the peer's kernel. */
+static uint64_t queued_bytes(const struct fgw_conn *conn)
+{
+    int queued = 0;
+    return ioctl(conn->fd, SIOCOUTQ, &queued) == 0 && queued > 0 ? (uint64_t)queued : 0;
+}
+
+enum fgw_err fgw_conn_wait_ready(struct fgw_conn *conn, int event)
+{
+    struct fgw_conn_side *side = event == FGW_POLL_READ ? &conn->reader : &conn->writer;
+    bool stalls = side == &conn->writer && conn->write_stall_ms != 0;
+    for (;;) {
+        uint64_t now_ms = fgw_loop_now_ms(conn->loop);
+        if (conn->broken) {
+            return FGW_ERR_CLIENT_GONE;
+        }
+        if (now_ms >= side->deadline_ms) {
+            return FGW_ERR_TIMEOUT;
+        }
+        if (!stalls || now_ms + conn->write_stall_ms >= side->deadline_ms) {
+            return wait_once(conn, side, event, side->deadline_ms);
+        }
+        uint64_t before = queued_bytes(conn);
+        enum fgw_err err = wait_once(conn, side, event, now_ms + conn->write_stall_ms);
+        if (err != FGW_ERR_TIMEOUT || queued_bytes(conn) + conn->write_stall_bytes > before) {
+            return err;
+        }
+    }
 }
 
 enum fgw_err fgw_conn_wait_readable(struct fgw_conn *conn)

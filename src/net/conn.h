@@ -52,8 +52,10 @@ void fgw_conn_unread(struct fgw_conn *conn, struct fgw_bytes bytes);
 /* Absolute, on the clock of fgw_loop_now_ms; stays until changed. Default: none. */
 void fgw_conn_set_read_deadline(struct fgw_conn *conn, uint64_t deadline_ms);
 void fgw_conn_set_write_deadline(struct fgw_conn *conn, uint64_t deadline_ms);
-/* Longest wait for the peer to take anything at all; 0: unbounded. Default 0. */
-void fgw_conn_set_write_stall(struct fgw_conn *conn, uint64_t stall_ms);
+/* A write that has to wait fails with FGW_ERR_TIMEOUT when the peer takes less than min_bytes (at
+ * least one) in stall_ms; what the kernel still holds for it counts as not taken, so that a slow
+ * reader behind large socket buffers is seen to move. 0: unbounded, the default. */
+void fgw_conn_set_write_stall(struct fgw_conn *conn, uint64_t stall_ms, uint64_t min_bytes);
 
 /* At least one byte, without waiting: FGW_ERR_AGAIN when there is none. */
 enum fgw_err fgw_conn_try_read(struct fgw_conn *conn, void *out, size_t size, size_t *out_len)

@@ -27,6 +27,7 @@ struct fgw_conn {
     struct fgw_conn_side reader;
     struct fgw_conn_side writer;
     uint64_t write_stall_ms;
+    uint64_t write_stall_bytes;
     fgw_conn_watch_fn *watch;
     void *watch_arg;
     struct fgw_buf unread;

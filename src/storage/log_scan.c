@@ -194,6 +194,21 @@ enum fgw_err fgw_log_scan_next(struct fgw_log_scan *scan, struct fgw_log_batch *
     return err;
 }
 
+enum fgw_err fgw_log_scan_record(struct fgw_log_scan *scan, struct fgw_log_batch *out_batch)
+{
+    struct step step;
+    enum fgw_err err = step_at(scan, scan->offset, &step);
+    if (err != FGW_OK) {
+        return err;
+    }
+    if (!step.is_record || step.head.kind != FGW_RECORD_BATCH ||
+        step.head.part != step.head.parts) {
+        return FGW_ERR_CORRUPT;
+    }
+    *out_batch = (struct fgw_log_batch){.number = step.head.batch, .end = step.end};
+    return FGW_OK;
+}
+
 /* -- behind the last whole batch ------------------------------------------------------------ */
 
 /* A magic stands at `at`: an authentic record there? */

@@ -41,6 +41,10 @@ void fgw_log_scan_deinit(struct fgw_log_scan *scan);
  * scan->offset. FGW_ERR_IO. */
 enum fgw_err fgw_log_scan_next(struct fgw_log_scan *scan, struct fgw_log_batch *out_batch) FGW_MUST_CHECK;
 
+/* The record at scan->offset alone: is it the last part of a batch? number and end of *out_batch are
+ * set. FGW_ERR_CORRUPT when not. */
+enum fgw_err fgw_log_scan_record(struct fgw_log_scan *scan, struct fgw_log_batch *out_batch) FGW_MUST_CHECK;
+
 /* What lies behind scan->offset after FGW_ERR_CORRUPT. */
 struct fgw_log_tail {
     bool later_batch; /* an authentic record of a batch above `last` + 1 */

@@ -409,7 +409,6 @@ int main(int argc, char **argv)
         program.addresses[program.options.address_count++] = "127.0.0.1:0";
     }
     memset(program.memory, 'x', sizeof program.memory);
-    (void)signal(SIGPIPE, SIG_IGN);
     program.loop = fgw_loop_new();
     struct fgw_signal *signals[] = {
         fgw_signal_new(program.loop, SIGTERM, on_signal, &program),

@@ -37,8 +37,8 @@ static enum rocks_scan_next take_object(void *context, struct fgw_bytes row_key,
     enum fgw_lister_next next = fgw_lister_key(&scan->lister, key, !object.delete_marker, &take);
     if (take) {
         struct fgw_bytes kept = fgw_arena_copy(scan->arena, row);
-        (void)fgw_row_decode_object(scan->arena, fgw_arena_copy(scan->arena, key), kept,
-                                    FGW_ROW_LISTING, &object, NULL);
+        scan->err = fgw_row_decode_object(scan->arena, fgw_arena_copy(scan->arena, key), kept,
+                                          FGW_ROW_LISTING, &object, NULL);
         next = fgw_lister_add(&scan->lister, &object);
     }
     if (next == FGW_LISTER_SEEK) {

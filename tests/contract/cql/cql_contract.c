@@ -144,11 +144,14 @@ static void scenario_types(struct context *context)
                          "CREATE TABLE fgw_contract.types (id int PRIMARY KEY, t text, b blob, "
                          "i bigint, n int, f boolean, w timestamp, u uuid)",
                          &error));
-    struct fgw_cql_value full[] = {
-        fgw_cql_int(1),         fgw_cql_str("gr\xc3\xbc\xc3\x9f dich"),
-        fgw_cql_blob(FGW_LIT("")), fgw_cql_bigint(INT64_MIN),
-        fgw_cql_int(-1),        fgw_cql_boolean(true),
-        fgw_cql_timestamp(1764523967123), fgw_cql_uuid(uuid)};
+    struct fgw_cql_value full[] = {fgw_cql_int(1),
+                                   fgw_cql_str("gr\xc3\xbc\xc3\x9f dich"),
+                                   fgw_cql_blob(FGW_LIT("")),
+                                   fgw_cql_bigint(INT64_MIN),
+                                   fgw_cql_int(-1),
+                                   fgw_cql_boolean(true),
+                                   fgw_cql_timestamp(1764523967123),
+                                   fgw_cql_uuid(uuid)};
     EXPECT_OK(run_plain(context, &TYPES_PUT, full, FGW_COUNT_OF(full), &error));
     struct fgw_cql_value nulls[] = {fgw_cql_int(2), fgw_cql_null(), fgw_cql_null(), fgw_cql_null(),
                                     fgw_cql_null(), fgw_cql_null(), fgw_cql_null(), fgw_cql_null()};
@@ -274,7 +277,8 @@ static void scenario_paging(struct context *context)
     bool more = true;
     while (more) {
         struct fgw_cql_result *result = NULL;
-        EXPECT_OK(fgw_cql_execute(context->client, &PAGE_GET, values, 2, &options, &result, &error));
+        EXPECT_OK(
+            fgw_cql_execute(context->client, &PAGE_GET, values, 2, &options, &result, &error));
         while (fgw_cql_result_next(result)) {
             int32_t got = -1;
             EXPECT_OK(fgw_cql_get_int(result, "c", &got));
@@ -338,7 +342,8 @@ static void scenario_errors(struct context *context)
                          "CREATE TABLE fgw_contract.errors (k int PRIMARY KEY)", &error));
     EXPECT(run_text(context, "CREATE TABLE fgw_contract.errors (k int PRIMARY KEY)", FGW_CQL_DDL,
                     &error) == FGW_ERR_EXISTS);
-    EXPECT_OK(run_text(context, "CREATE TABLE IF NOT EXISTS fgw_contract.errors (k int PRIMARY KEY)",
+    EXPECT_OK(run_text(context,
+                       "CREATE TABLE IF NOT EXISTS fgw_contract.errors (k int PRIMARY KEY)",
                        FGW_CQL_DDL, &error));
     EXPECT(run_text(context,
                     "CREATE KEYSPACE fgw_contract WITH replication = "
@@ -385,7 +390,7 @@ static void scenario_connect(struct context *context)
                  err == FGW_OK ? "" : fgw_error_message(&error));
 }
 
-/* -- load: what a client under load sees while the server is killed, stopped or slow ------------ */
+/* -- load: what a client under load sees while the server is killed, stopped or slow --------- */
 
 static const struct fgw_cql_statement LOAD_PUT = {
     .name = "load_put",
@@ -407,7 +412,7 @@ struct load {
     uint64_t until_ms;
     uint64_t results[FGW_ERR_COUNT];
     uint64_t longest_ms;
-    uint64_t last_ok_ms;  /* since the start */
+    uint64_t last_ok_ms; /* since the start */
     uint64_t longest_gap_ms;
     uint64_t start_ms;
     int64_t next_key;
@@ -554,7 +559,7 @@ static const struct {
     const char *name;
     void (*run)(struct context *context);
 } SCENARIOS[] = {
-    {"types", scenario_types},     {"lwt", scenario_lwt},   {"paging", scenario_paging},
+    {"types", scenario_types},     {"lwt", scenario_lwt},       {"paging", scenario_paging},
     {"alter", scenario_alter},     {"errors", scenario_errors}, {"pin", scenario_pin},
     {"connect", scenario_connect}, {"load", scenario_load},
 };
@@ -591,27 +596,53 @@ static unsigned number(const char *text)
 static void parse(struct context *context, int argc, char **argv)
 {
     static const struct option OPTIONS[] = {
-        {"hosts", required_argument, NULL, 'h'},   {"port", required_argument, NULL, 'p'},
-        {"user", required_argument, NULL, 'u'},    {"password", required_argument, NULL, 'w'},
-        {"tls-ca", required_argument, NULL, 't'},  {"timeout-ms", required_argument, NULL, 'm'},
-        {"seconds", required_argument, NULL, 's'}, {"workers", required_argument, NULL, 'n'},
-        {"contact-points-only", no_argument, NULL, 'c'}, {"verbose", no_argument, NULL, 'v'},
+        {"hosts", required_argument, NULL, 'h'},
+        {"port", required_argument, NULL, 'p'},
+        {"user", required_argument, NULL, 'u'},
+        {"password", required_argument, NULL, 'w'},
+        {"tls-ca", required_argument, NULL, 't'},
+        {"timeout-ms", required_argument, NULL, 'm'},
+        {"seconds", required_argument, NULL, 's'},
+        {"workers", required_argument, NULL, 'n'},
+        {"contact-points-only", no_argument, NULL, 'c'},
+        {"verbose", no_argument, NULL, 'v'},
         {NULL, 0, NULL, 0},
     };
     int option;
     while ((option = getopt_long(argc, argv, "", OPTIONS, NULL)) != -1) {
         switch (option) {
-        case 'h': context->settings.hosts = optarg; break;
-        case 'p': context->settings.port = (uint16_t)number(optarg); break;
-        case 'u': context->settings.user = optarg; break;
-        case 'w': context->settings.password = optarg; break;
-        case 't': context->settings.tls_ca = optarg; break;
-        case 'm': context->settings.timeout_ms = number(optarg); break;
-        case 's': context->seconds = number(optarg); break;
-        case 'n': context->workers = number(optarg); break;
-        case 'c': context->settings.contact_points_only = true; break;
-        case 'v': fgw_log_configure(FGW_LOG_DEBUG, false); break;
-        default: exit(2);
+        case 'h':
+            context->settings.hosts = optarg;
+            break;
+        case 'p':
+            context->settings.port = (uint16_t)number(optarg);
+            break;
+        case 'u':
+            context->settings.user = optarg;
+            break;
+        case 'w':
+            context->settings.password = optarg;
+            break;
+        case 't':
+            context->settings.tls_ca = optarg;
+            break;
+        case 'm':
+            context->settings.timeout_ms = number(optarg);
+            break;
+        case 's':
+            context->seconds = number(optarg);
+            break;
+        case 'n':
+            context->workers = number(optarg);
+            break;
+        case 'c':
+            context->settings.contact_points_only = true;
+            break;
+        case 'v':
+            fgw_log_configure(FGW_LOG_DEBUG, false);
+            break;
+        default:
+            exit(2);
         }
     }
     context->scenario = optind < argc ? argv[optind] : "";

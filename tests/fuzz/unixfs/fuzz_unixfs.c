@@ -1,5 +1,5 @@
-/* fuzz_unixfs.c: dag-pb nodes through the decoder. A file node that it accepts and that has only our
- * kind of links is encoded again: its links must decode to the same. */
+/* fuzz_unixfs.c: dag-pb nodes through the decoder. A file node that it accepts and that has only
+ * our kind of links is encoded again: its links must decode to the same. */
 #include "base/check.h"
 #include "cid/unixfs.h"
 

@@ -71,7 +71,8 @@ static void placeholder_root_reads_back(void **state)
     struct fgw_cid root = fgw_car_placeholder_root();
     fgw_car_header_encode(&root, bytes);
     struct fgw_car_header header;
-    assert_int_equal(fgw_car_header_decode(fgw_bytes(bytes + 1, sizeof bytes - 1), &header), FGW_OK);
+    assert_int_equal(fgw_car_header_decode(fgw_bytes(bytes + 1, sizeof bytes - 1), &header),
+                     FGW_OK);
     assert_int_equal(header.root_count, 1);
     struct fgw_cid_view view;
     assert_int_equal(fgw_car_next_root(&header.roots, &view), FGW_OK);

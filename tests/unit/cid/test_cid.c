@@ -23,8 +23,8 @@ static void raw_vectors(void **state)
     assert_text(&cid, HELLO);
     char hex[2 * FGW_CID_SIZE + 1] = {0};
     fgw_hex_encode(fgw_cid_bytes(&cid), hex);
-    assert_string_equal(
-        hex, "01551220b94d27b9934d3e08a52e52d7da7dabfac484efe37a5380ee9088f7ace2efcde9");
+    assert_string_equal(hex,
+                        "01551220b94d27b9934d3e08a52e52d7da7dabfac484efe37a5380ee9088f7ace2efcde9");
     cid = fgw_cid_of(FGW_CODEC_RAW, FGW_LIT("hello world\n"));
     assert_text(&cid, "bafkreifjjcie6lypi6ny7amxnfftagclbuxndqonfipmb64f2km2devei4");
     cid = fgw_cid_of(FGW_CODEC_DAG_PB, FGW_LIT("\x0a\x02\x08\x01"));
@@ -136,8 +136,8 @@ static void hostile_binary(void **state)
         {FGW_LIT("\x02\x55\x12\x20"), FGW_ERR_PARSE},
         {FGW_LIT("\x12"), FGW_ERR_END},
         {FGW_LIT("\x12\x21"), FGW_ERR_PARSE},
-        {FGW_LIT("\x81\x00\x55\x12\x20"), FGW_ERR_PARSE},   /* varint not minimal */
-        {FGW_LIT("\x01\x55\x12\x1f"), FGW_ERR_PARSE},       /* sha2-256 cut to 31 bytes */
+        {FGW_LIT("\x81\x00\x55\x12\x20"), FGW_ERR_PARSE},     /* varint not minimal */
+        {FGW_LIT("\x01\x55\x12\x1f"), FGW_ERR_PARSE},         /* sha2-256 cut to 31 bytes */
         {FGW_LIT("\x01\x55\x00\x81\x01"), FGW_ERR_TOO_LARGE}, /* 129 bytes of identity */
         {FGW_LIT("\x01\x55\x00\xff\xff\xff\xff\xff\xff\xff\xff\x7f"), FGW_ERR_TOO_LARGE},
         {FGW_LIT("\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"), FGW_ERR_PARSE},
@@ -152,7 +152,17 @@ static void hostile_text(void **state)
 {
     (void)state;
     static const char *const TEXTS[] = {
-        "", "b", "z", "k", "f", "Qm", "x", "bafkq", "bafkqaa", "bafkqaaaa", "bafkqaab",
+        "",
+        "b",
+        "z",
+        "k",
+        "f",
+        "Qm",
+        "x",
+        "bafkq",
+        "bafkqaa",
+        "bafkqaaaa",
+        "bafkqaab",
         /* too short by one, too long by one, a foreign letter, spare bits set */
         "bafkreifzjut3te2nhyekklss27nh3k72ysco7y32koao5eei66wof36n5",
         "bafkreifzjut3te2nhyekklss27nh3k72ysco7y32koao5eei66wof36n5ea",
@@ -186,10 +196,10 @@ static void hostile_text(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(raw_vectors),          cmocka_unit_test(text_round_trip),
-        cmocka_unit_test(other_bases),          cmocka_unit_test(version_zero_is_read),
-        cmocka_unit_test(identity_probe),       cmocka_unit_test(every_cut_and_every_bit),
-        cmocka_unit_test(hostile_binary),       cmocka_unit_test(hostile_text),
+        cmocka_unit_test(raw_vectors),    cmocka_unit_test(text_round_trip),
+        cmocka_unit_test(other_bases),    cmocka_unit_test(version_zero_is_read),
+        cmocka_unit_test(identity_probe), cmocka_unit_test(every_cut_and_every_bit),
+        cmocka_unit_test(hostile_binary), cmocka_unit_test(hostile_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

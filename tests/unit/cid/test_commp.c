@@ -91,7 +91,7 @@ static void fill(uint8_t *out, enum pattern pattern, size_t size)
             out[i] = 0xcc;
             break;
         case HELLO:
-            out[i] = (uint8_t)"hello world"[i];
+            out[i] = (uint8_t) "hello world"[i];
             break;
         case COUNTED: /* four runs of 127, then zeros */
             out[i] = (uint8_t)(i / 127 < 4 ? i / 127 : 0);
@@ -126,12 +126,12 @@ static void published_pieces(void **state)
          "bafkzcibcoqbo4xahwtvbmhunywt2yhzjebhylq4yei73dmrzu7bky4lnev6ukgq"},
         {SEQUENCE, 65536, 12, "baga6ea4seaqg6b66qpmgcz6evqc7rfbj7qazwwu5odu57f265ct2bynu7ctcaby",
          NULL},
-        {SEQUENCE, 1040384, 15,
-         "baga6ea4seaqgajzv5gs4wxdxbb23t5dxh6mkimhrxbxu57pwhzu5sxfv3hogsga", NULL},
-        {SEQUENCE, 1040385, 16,
-         "baga6ea4seaqcm57jdlotz4emfqbk3kpdvajtvxistikgubx4e5qhg5g3lxubyci", NULL},
-        {SEQUENCE, 1048576, 16,
-         "baga6ea4seaqi3xhk57bdp7itgxgyjyesb3imzrtska7fiuwoep2pxcb7m52euii", NULL},
+        {SEQUENCE, 1040384, 15, "baga6ea4seaqgajzv5gs4wxdxbb23t5dxh6mkimhrxbxu57pwhzu5sxfv3hogsga",
+         NULL},
+        {SEQUENCE, 1040385, 16, "baga6ea4seaqcm57jdlotz4emfqbk3kpdvajtvxistikgubx4e5qhg5g3lxubyci",
+         NULL},
+        {SEQUENCE, 1048576, 16, "baga6ea4seaqi3xhk57bdp7itgxgyjyesb3imzrtska7fiuwoep2pxcb7m52euii",
+         NULL},
     };
     for (size_t i = 0; i < FGW_COUNT_OF(VECTORS); i++) {
         size_t size = VECTORS[i].size;
@@ -263,7 +263,8 @@ static void piece_cids_refused(void **state)
         {{(const uint8_t *)"\x01\x55\x91\x20\x21\x00" ROOT, 38}, FGW_ERR_PARSE},
         {{(const uint8_t *)"\x01\x55\x91\x20\x23\x00\x02" ROOT "\x00", 40}, FGW_ERR_PARSE},
         /* the root has 255 bits */
-        {{(const uint8_t *)"\x01\x55\x91\x20\x22\x00\x02" "0123456789abcdef0123456789abcde\x40",
+        {{(const uint8_t *)"\x01\x55\x91\x20\x22\x00\x02"
+                           "0123456789abcdef0123456789abcde\x40",
           39},
          FGW_ERR_PARSE},
         /* codec and hash mixed up; v1 of 31 bytes */

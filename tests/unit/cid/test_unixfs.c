@@ -84,8 +84,14 @@ static void small_nodes(void **state)
     assert_int_equal(decode_hex("0a110802120b68656c6c6f20776f726c64180b", &node), FGW_OK);
     assert_true(fgw_bytes_eq_str(node.data, "hello world") && node.file_bytes == 11);
     /* mode and mtime of newer tools are passed over */
-    assert_int_equal(decode_hex("0a0e080218003803a40342040801" "1001", &node), FGW_ERR_CORRUPT);
-    assert_int_equal(decode_hex("0a0d0802180038a40342040801" "1001", &node), FGW_OK);
+    assert_int_equal(decode_hex("0a0e080218003803a40342040801"
+                                "1001",
+                                &node),
+                     FGW_ERR_CORRUPT);
+    assert_int_equal(decode_hex("0a0d0802180038a40342040801"
+                                "1001",
+                                &node),
+                     FGW_OK);
 }
 
 #define CID_A "01551220b94d27b9934d3e08a52e52d7da7dabfac484efe37a5380ee9088f7ace2efcde9"
@@ -119,35 +125,46 @@ static void refused(void **state)
 {
     (void)state;
     static const char *const CASES[] = {
-        "",                                 /* no data */
-        LINK,                               /* no data */
-        "0a00",                             /* no type */
-        "0a020806",                         /* no such type */
-        "0a0208010a020801",                 /* data twice */
-        LINK "0a06080218012001" LINK,       /* links on both sides */
-        "0a03080118",                       /* cut inside */
-        "0aff",                             /* length cut off */
-        "0aff7f0801",                       /* length past the end */
-        "0affffffffffffffff7f",             /* length of 2^63 - 1 */
-        "0affffffffffffffffff01",           /* varint of ten bytes */
-        "0a8200" "0801",                    /* varint not minimal */
-        "1a020801",                         /* no such field of a node */
-        "0801",                             /* data as a varint */
-        "0b0801",                           /* a group */
-        "0a02080f",                         /* type far off */
-        "0a030b0801",                       /* a group in the data */
-        "0a030f0801",                       /* a reserved wire type in the data */
-        "0a03000801",                       /* field number 0 */
-        "1200" "0a020801",                  /* a link without a hash */
-        "12041200" "1801" "0a020801",       /* the same, with other fields */
-        "12280a24" CID_A "1801" "1200" "0a06080218012001", /* fields out of order, lengths off */
-        "122a0a24" CID_A "18011200" "0a06080218012001",    /* fields out of order */
-        "12050a03015512" "0a06080218012001",               /* the hash is no CID */
-        LINK_A "0a06080218012001",          /* a name in a file */
-        LINK "0a0408021801",                /* no block size for the link */
-        LINK "0a080802180220012001",        /* one too many */
-        LINK "0a06080218022001",            /* filesize is not the sum */
-        LINK "0a0e0802" "20ffffffffffffffff7f" "1201" "61", /* sum passes 2^63 */
+        "",                           /* no data */
+        LINK,                         /* no data */
+        "0a00",                       /* no type */
+        "0a020806",                   /* no such type */
+        "0a0208010a020801",           /* data twice */
+        LINK "0a06080218012001" LINK, /* links on both sides */
+        "0a03080118",                 /* cut inside */
+        "0aff",                       /* length cut off */
+        "0aff7f0801",                 /* length past the end */
+        "0affffffffffffffff7f",       /* length of 2^63 - 1 */
+        "0affffffffffffffffff01",     /* varint of ten bytes */
+        "0a8200"
+        "0801",       /* varint not minimal */
+        "1a020801",   /* no such field of a node */
+        "0801",       /* data as a varint */
+        "0b0801",     /* a group */
+        "0a02080f",   /* type far off */
+        "0a030b0801", /* a group in the data */
+        "0a030f0801", /* a reserved wire type in the data */
+        "0a03000801", /* field number 0 */
+        "1200"
+        "0a020801", /* a link without a hash */
+        "12041200"
+        "1801"
+        "0a020801", /* the same, with other fields */
+        "12280a24" CID_A "1801"
+        "1200"
+        "0a06080218012001", /* fields out of order, lengths off */
+        "122a0a24" CID_A "18011200"
+        "0a06080218012001", /* fields out of order */
+        "12050a03015512"
+        "0a06080218012001",          /* the hash is no CID */
+        LINK_A "0a06080218012001",   /* a name in a file */
+        LINK "0a0408021801",         /* no block size for the link */
+        LINK "0a080802180220012001", /* one too many */
+        LINK "0a06080218022001",     /* filesize is not the sum */
+        LINK "0a0e0802"
+             "20ffffffffffffffff7f"
+             "1201"
+             "61", /* sum passes 2^63 */
     };
     for (size_t i = 0; i < FGW_COUNT_OF(CASES); i++) {
         struct fgw_unixfs_node node;

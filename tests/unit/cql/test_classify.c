@@ -16,7 +16,7 @@ struct error_case {
 static const struct error_case CASES[] = {
     /* YCQL */
     {"00002200",
-     "Duplicate Object. Object 'filecoingw_s3.multipartuploads' already exists\nCREATE TABLE x\n^^^\n"
+     "Duplicate Object. Object 'filecoingw_s3.multipartuploads' already exists\nCREATE x\n^^^\n"
      " (ql error -202)",
      "", FGW_CQL_DDL, FGW_CQL_CLASS_ALREADY_EXISTS, FGW_ERR_EXISTS},
     {"00002200", "Keyspace Already Exists. x (ql error -307)", "", FGW_CQL_DDL,
@@ -115,16 +115,14 @@ static void every_case(void **state)
                          CASES[i].err);
         fgw_cql_response_free(response);
         for (size_t len = 0; len < body.len; len++) {
-            assert_int_equal(
-                decode_bytes(FGW_CQL_OP_ERROR, 0, fgw_bytes(body.ptr, len), &response),
-                FGW_ERR_CORRUPT);
+            assert_int_equal(decode_bytes(FGW_CQL_OP_ERROR, 0, fgw_bytes(body.ptr, len), &response),
+                             FGW_ERR_CORRUPT);
         }
         fgw_buf_deinit(&body);
     }
 }
 
-static struct fgw_cql_response *decode_case(const char *code, const char *message,
-                                            const char *tail)
+static struct fgw_cql_response *decode_case(const char *code, const char *message, const char *tail)
 {
     struct fgw_buf body;
     fgw_buf_init(&body, 0);
@@ -165,11 +163,15 @@ static void ql_codes(void **state)
         const char *message;
         int32_t code;
     } MESSAGES[] = {
-        {"x (ql error -202)", -202},      {"x (ql error -3)", -3},
-        {"x (ql error -301).\n", -301},   {"(ql error -202) quoted, then text", 0},
+        {"x (ql error -202)", -202},
+        {"x (ql error -3)", -3},
+        {"x (ql error -301).\n", -301},
+        {"(ql error -202) quoted, then text", 0},
         {"(ql error -202) (ql error -300)", -300},
-        {"x (ql error -)", 0},            {"x (ql error -99999999999)", 0},
-        {"ql error -202)", 0},            {")", 0},
+        {"x (ql error -)", 0},
+        {"x (ql error -99999999999)", 0},
+        {"ql error -202)", 0},
+        {")", 0},
         {"", 0},
     };
     for (size_t i = 0; i < sizeof MESSAGES / sizeof MESSAGES[0]; i++) {

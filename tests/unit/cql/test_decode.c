@@ -4,13 +4,12 @@
 #include "cql/result.h"
 
 /* columns k blob, v text, n int, m map<text, list<int>>; two rows */
-static const char ROWS[] =
-    "00000002 00000003 00000004 00000002 0909"
-    "0002 6b73 0001 74"
-    "0001 6b 0003  0001 76 000d  0001 6e 0009  0001 6d 0021 000d 0020 0009"
-    "00000002"
-    "00000002 0001  00000000      00000004 00000005  ffffffff"
-    "00000001 ff    00000001 78   ffffffff           00000004 00000000";
+static const char ROWS[] = "00000002 00000003 00000004 00000002 0909"
+                           "0002 6b73 0001 74"
+                           "0001 6b 0003  0001 76 000d  0001 6e 0009  0001 6d 0021 000d 0020 0009"
+                           "00000002"
+                           "00000002 0001  00000000      00000004 00000005  ffffffff"
+                           "00000001 ff    00000001 78   ffffffff           00000004 00000000";
 
 static void put_rows(struct fgw_buf *body)
 {
@@ -131,8 +130,7 @@ static void applied(void **state)
         fgw_buf_init(&body, 0);
         put_hex(&body, META);
         fgw_buf_append_byte(&body, (uint8_t)value);
-        struct fgw_cql_result *result =
-            fgw_cql_result_new(decode_ok(FGW_CQL_OP_RESULT, 0, &body));
+        struct fgw_cql_result *result = fgw_cql_result_new(decode_ok(FGW_CQL_OP_RESULT, 0, &body));
         bool flag = value == 0;
         assert_int_equal(fgw_cql_result_applied(result, &flag), FGW_OK);
         assert_int_equal(flag, value);
@@ -245,9 +243,9 @@ static void prefixes_are_skipped(void **state)
             decode_bytes(FGW_CQL_OP_RESULT, flags, fgw_bytes(body.ptr, len), &response),
             FGW_ERR_CORRUPT);
     }
-    assert_int_equal(decode_bytes(FGW_CQL_OP_RESULT, FGW_CQL_FLAG_COMPRESSED, fgw_buf_bytes(&body),
-                                  &response),
-                     FGW_ERR_CORRUPT);
+    assert_int_equal(
+        decode_bytes(FGW_CQL_OP_RESULT, FGW_CQL_FLAG_COMPRESSED, fgw_buf_bytes(&body), &response),
+        FGW_ERR_CORRUPT);
     fgw_buf_deinit(&body);
 }
 
@@ -255,11 +253,11 @@ static void hostile_counts_are_refused(void **state)
 {
     (void)state;
     static const char *const BODIES[] = {
-        "00000002 00000001 7fffffff 0001 6b 0001 74",            /* columns */
-        "00000002 00000001 ffffffff 0001 6b 0001 74",            /* negative */
-        "00000002 00000001 0000ffff 0001 6b 0001 74 0001 6b",    /* more than can be there */
-        "00000002 00000001 00000000 0001 6b 0001 74 7fffffff",   /* rows of nothing */
-        "00000002 00000005 00000001 00000001",                   /* no metadata */
+        "00000002 00000001 7fffffff 0001 6b 0001 74",          /* columns */
+        "00000002 00000001 ffffffff 0001 6b 0001 74",          /* negative */
+        "00000002 00000001 0000ffff 0001 6b 0001 74 0001 6b",  /* more than can be there */
+        "00000002 00000001 00000000 0001 6b 0001 74 7fffffff", /* rows of nothing */
+        "00000002 00000005 00000001 00000001",                 /* no metadata */
         "00000002 00000001 00000001 0001 6b 0001 74 0001 6b 0003 7fffffff",
         "00000002 00000001 00000001 0001 6b 0001 74 0001 6b 0003 00000001 7fffffff",
         "00000002 00000001 00000001 0001 6b 0001 74 0001 6b 0031 ffff 0003",

@@ -45,8 +45,9 @@ static void statements(void **state)
 
     static const uint8_t UUID[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
     struct fgw_cql_value values[] = {
-        fgw_cql_text(FGW_LIT("ab")), fgw_cql_blob(fgw_bytes(NULL, 0)), fgw_cql_bigint(-2),
-        fgw_cql_int(258),            fgw_cql_boolean(true),            fgw_cql_timestamp(1),
+        fgw_cql_text(FGW_LIT("ab")), fgw_cql_blob(fgw_bytes(NULL, 0)),
+        fgw_cql_bigint(-2),          fgw_cql_int(258),
+        fgw_cql_boolean(true),       fgw_cql_timestamp(1),
         fgw_cql_uuid(UUID),          fgw_cql_null(),
     };
     fgw_buf_clear(&params);

@@ -1,0 +1,52 @@
+/* apply.h: what the items of a batch do to the index (docs/formats/index.md, "Applying items").
+ *
+ * The same code for live batches and for replay: it reads the index as of the batch before, decides
+ * nothing that is not in the items, looks at no clock, and writes one RocksDB batch together with
+ * how far the log is applied. Batches must come in order. One thread at a time.
+ */
+#ifndef FGW_STORAGE_APPLY_H
+#define FGW_STORAGE_APPLY_H
+
+#include "kv/kv.h"
+#include "storage/rowmap.h"
+#include "storage/rows.h"
+
+/* Change of a group's live counts by the batch at hand. */
+struct fgw_apply_group {
+    uint64_t group;
+    int64_t blocks;
+    int64_t bytes;
+};
+
+struct fgw_apply {
+    struct fgw_kv *kv;
+    struct fgw_kv_batch *batch;
+    struct fgw_arena arena;  /* everything of one batch */
+    struct fgw_rowmap rows;  /* index rows as this batch leaves them */
+    struct fgw_buf value;
+    struct fgw_buf encoded;
+    struct fgw_apply_group *groups;
+    size_t group_count;
+    size_t group_capacity;
+    struct fgw_applied applied; /* as of the last batch written */
+    uint64_t last_group;        /* highest group id used */
+    uint64_t running_ms;        /* of the batch at hand */
+};
+
+/* Reads how far the index is; an empty store is at batch 0. */
+enum fgw_err fgw_apply_init(struct fgw_apply *apply, struct fgw_kv *kv) FGW_MUST_CHECK;
+void fgw_apply_deinit(struct fgw_apply *apply);
+
+struct fgw_apply_input {
+    struct fgw_bytes items;
+    uint64_t batch;
+    uint64_t group; /* log group */
+    uint64_t end;   /* behind the batch */
+    uint64_t last_record;
+};
+/* FGW_ERR_NEWER_VERSION: an unknown critical item or row; FGW_ERR_CORRUPT: items that do not fit
+ * the index; else what RocksDB answered. Nothing is changed then. */
+enum fgw_err fgw_apply_batch(struct fgw_apply *apply, const struct fgw_apply_input *input,
+                             struct fgw_error *error) FGW_MUST_CHECK;
+
+#endif

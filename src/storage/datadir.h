@@ -1,0 +1,33 @@
+/* datadir.h: the directory itself: FORMAT, LOCK, keys, subdirectories
+ * (docs/formats/data-directory.md). Opening takes the lock; one owner, any thread. */
+#ifndef FGW_STORAGE_DATADIR_H
+#define FGW_STORAGE_DATADIR_H
+
+#include "storage/record.h"
+
+enum { FGW_FORMAT_VERSION = 1 };
+
+struct fgw_datadir {
+    char *path;
+    int root;
+    int tmp;
+    int groups;
+    int checkpoints;
+    int lock;
+    struct fgw_keyring keyring;
+    uint8_t cluster_id[FGW_RECORD_ID_SIZE];
+    uint8_t (*store_ids)[FGW_RECORD_ID_SIZE]; /* own first, then earlier ones */
+    size_t store_id_count;
+    bool fresh; /* no FORMAT yet: the caller makes the first group, then fgw_datadir_commit */
+};
+
+/* Opens or begins to create. cluster_id: 16 bytes that must match (FGW_ERR_CONFIG), or NULL.
+ * Errors as fgw_storage_open. */
+enum fgw_err fgw_datadir_open(struct fgw_datadir *dir, const char *path, const uint8_t *cluster_id,
+                              struct fgw_error *error) FGW_MUST_CHECK;
+/* Writes FORMAT: the commit point of a creation. */
+enum fgw_err fgw_datadir_commit(struct fgw_datadir *dir, struct fgw_error *error) FGW_MUST_CHECK;
+/* Gives up the lock; takes a half-opened one. */
+void fgw_datadir_close(struct fgw_datadir *dir);
+
+#endif

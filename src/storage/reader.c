@@ -1,0 +1,333 @@
+/* reader.c: reading a blob (storage.h): leaf by leaf, each checked before its bytes are handed out.
+ * A hint is believed as far as the section it points to has the right digest and CRC; when it does
+ * not (the block was moved), the index is asked. */
+#include "base/log.h"
+#include "storage/read_pages.h"
+#include "storage/rows.h"
+#include "storage/storage_internal.h"
+
+enum { MEMORY_MAX = 64 * 1024 }; /* smaller leaves are read into memory: one system call */
+
+struct fgw_storage_reader {
+    struct fgw_storage *storage;
+    struct fgw_cid root;
+    uint64_t size;
+    bool many; /* more than one block: blob is set */
+    struct fgw_blob_row blob;
+    struct fgw_buf slice; /* a row of leaf digests */
+    uint64_t slice_first;
+    /* the leaf at hand */
+    uint64_t leaf; /* UINT64_MAX: none */
+    uint8_t digest[FGW_SHA256_SIZE];
+    struct fgw_storage_place place;
+    bool from_hint;
+    struct fgw_group_file *file;
+    bool checked; /* its pages in the file */
+    uint8_t *memory;
+    size_t memory_size;
+    struct fgw_bytes bytes; /* checked, in memory; ptr NULL: not */
+};
+
+struct get_job {
+    struct fgw_kv *kv;
+    enum fgw_kv_family family;
+    struct fgw_bytes key;
+    struct fgw_buf *out;
+    enum fgw_err result;
+};
+
+static void run_get(void *arg)
+{
+    struct get_job *job = arg;
+    job->result = fgw_kv_get(job->kv, job->family, job->key, false, job->out);
+}
+
+static enum fgw_err get_row(struct fgw_storage *storage, enum fgw_kv_family family,
+                            struct fgw_bytes key, struct fgw_buf *out)
+{
+    enum fgw_err err = fgw_kv_get(storage->kv, family, key, true, out);
+    if (err == FGW_ERR_AGAIN) {
+        struct get_job job = {storage->kv, family, key, out, FGW_OK};
+        fgw_pool_run(storage->pool, run_get, &job);
+        err = job.result;
+    }
+    return err;
+}
+
+enum fgw_err fgw_storage_get(struct fgw_storage *storage, struct fgw_bytes key, struct fgw_buf *out)
+{
+    return get_row(storage, FGW_KV_NAMES, key, out);
+}
+
+static enum fgw_err get_index_row(struct fgw_storage *storage, const struct fgw_row_key *key,
+                                  struct fgw_buf *out)
+{
+    return get_row(storage, FGW_KV_BLOCKS, fgw_row_key_bytes(key), out);
+}
+
+/* -- where a leaf is ----------------------------------------------------------------------------- */
+
+static enum fgw_err place_of(struct fgw_storage *storage, const uint8_t *digest,
+                             struct fgw_storage_place *out_place)
+{
+    struct fgw_block_row row;
+    struct fgw_row_key key = fgw_row_key_block(digest);
+    struct fgw_buf value;
+    fgw_buf_init(&value, 0);
+    enum fgw_err err = get_index_row(storage, &key, &value);
+    if (err == FGW_OK) {
+        err = fgw_block_row_decode(fgw_buf_bytes(&value), &row);
+    }
+    if (err == FGW_OK && row.bad) {
+        err = FGW_ERR_CORRUPT;
+    }
+    if (err == FGW_OK) {
+        *out_place = (struct fgw_storage_place){row.group, row.offset, row.len, row.crc32c};
+    }
+    fgw_buf_deinit(&value);
+    return err;
+}
+
+static enum fgw_err leaf_digest(struct fgw_storage_reader *reader, uint64_t leaf)
+{
+    if (!reader->many) {
+        memcpy(reader->digest, fgw_cid_digest(&reader->root), sizeof reader->digest);
+        return FGW_OK;
+    }
+    uint64_t first = leaf - leaf % FGW_SLICE_BLOCKS;
+    if (reader->slice.len == 0 || reader->slice_first != first) {
+        struct fgw_row_key key =
+            fgw_row_key_slice(reader->blob.list_id, FGW_LIST_LEAVES, first);
+        fgw_buf_clear(&reader->slice);
+        enum fgw_err err = get_index_row(reader->storage, &key, &reader->slice);
+        if (err != FGW_OK) {
+            fgw_buf_clear(&reader->slice);
+            return err;
+        }
+        reader->slice_first = first;
+    }
+    size_t at = 1 + (size_t)(leaf - first) * FGW_SHA256_SIZE;
+    if (reader->slice.len < at + FGW_SHA256_SIZE) {
+        return FGW_ERR_CORRUPT;
+    }
+    memcpy(reader->digest, reader->slice.ptr + at, sizeof reader->digest);
+    return FGW_OK;
+}
+
+static void drop_leaf(struct fgw_storage_reader *reader)
+{
+    fgw_group_files_release(&reader->storage->files, reader->file);
+    reader->file = NULL;
+    reader->leaf = UINT64_MAX;
+    reader->checked = false;
+    reader->bytes = fgw_bytes(NULL, 0);
+}
+
+static uint64_t leaf_size(const struct fgw_storage_reader *reader, uint64_t leaf)
+{
+    uint64_t start = leaf * FGW_STORAGE_BLOCK_MAX;
+    uint64_t left = reader->size - start;
+    return left < FGW_STORAGE_BLOCK_MAX ? left : FGW_STORAGE_BLOCK_MAX;
+}
+
+static enum fgw_err open_place(struct fgw_storage_reader *reader)
+{
+    enum fgw_err err =
+        fgw_group_files_acquire(&reader->storage->files, reader->place.group, &reader->file);
+    return err == FGW_ERR_NOT_FOUND ? FGW_ERR_CORRUPT : err;
+}
+
+static enum fgw_err find_leaf(struct fgw_storage_reader *reader, uint64_t leaf)
+{
+    struct fgw_storage_place hint = reader->place;
+    bool hinted = reader->from_hint && leaf == 0;
+    drop_leaf(reader);
+    enum fgw_err err = leaf_digest(reader, leaf);
+    reader->from_hint = hinted;
+    if (err == FGW_OK && hinted) {
+        reader->place = hint;
+        err = open_place(reader);
+        hinted = err == FGW_OK;
+    }
+    if (!hinted && (err == FGW_OK || err == FGW_ERR_CORRUPT)) {
+        reader->from_hint = false;
+        err = place_of(reader->storage, reader->digest, &reader->place);
+        if (err == FGW_OK && reader->place.len != leaf_size(reader, leaf)) {
+            err = FGW_ERR_CORRUPT;
+        }
+        if (err == FGW_OK) {
+            err = open_place(reader);
+        }
+    }
+    if (err == FGW_OK) {
+        reader->leaf = leaf;
+    }
+    return err == FGW_ERR_NOT_FOUND ? FGW_ERR_CORRUPT : err;
+}
+
+/* -- its bytes ----------------------------------------------------------------------------------- */
+
+static enum fgw_err load_memory(struct fgw_storage_reader *reader,
+                                const struct fgw_group_block *block)
+{
+    size_t size = fgw_group_section_size(block->len);
+    if (reader->memory_size < size) {
+        fgw_xfree(reader->memory);
+        reader->memory = fgw_xmalloc(size);
+        reader->memory_size = size;
+    }
+    enum fgw_err err = fgw_read_bytes(reader->storage->pool, reader->file->fd, block->offset,
+                                      reader->memory, size);
+    if (err == FGW_OK) {
+        err = fgw_group_check_section(fgw_bytes(reader->memory, size), block, &reader->bytes);
+    }
+    return err == FGW_ERR_END ? FGW_ERR_CORRUPT : err;
+}
+
+static enum fgw_err check_leaf(struct fgw_storage_reader *reader, bool in_memory)
+{
+    struct fgw_group_block block = {reader->digest, reader->place.offset, reader->place.len,
+                                    reader->place.crc32c};
+    if (in_memory) {
+        return reader->bytes.ptr != NULL ? FGW_OK : load_memory(reader, &block);
+    }
+    if (reader->checked) {
+        return FGW_OK;
+    }
+    enum fgw_err err = fgw_check_block(reader->storage->pool, reader->file->fd, &block);
+    reader->checked = err == FGW_OK;
+    return err;
+}
+
+static void report_damage(const struct fgw_storage_reader *reader)
+{
+    char text[FGW_CID_TEXT_SIZE];
+    struct fgw_cid cid = fgw_cid_make(FGW_CODEC_RAW, reader->digest);
+    fgw_cid_text(&cid, text);
+    fgw_log_error("storage", "block %s is damaged: group %llu offset %llu", text,
+                  (unsigned long long)reader->place.group,
+                  (unsigned long long)reader->place.offset);
+}
+
+/* Makes `leaf` the leaf at hand, checked. What does not check where it was said to be may have been
+ * moved meanwhile: the index is asked (again) before it counts as damaged. */
+static enum fgw_err use_leaf(struct fgw_storage_reader *reader, uint64_t leaf, bool prefer_memory)
+{
+    enum fgw_err err = reader->leaf == leaf ? FGW_OK : find_leaf(reader, leaf);
+    for (int round = 0; err == FGW_OK; round++) {
+        bool in_memory = prefer_memory || reader->place.len <= MEMORY_MAX;
+        struct fgw_storage_place tried = reader->place;
+        err = check_leaf(reader, in_memory);
+        if (err != FGW_ERR_CORRUPT || round == 3) {
+            break;
+        }
+        reader->from_hint = false;
+        err = find_leaf(reader, leaf);
+        if (err == FGW_OK && tried.group == reader->place.group &&
+            tried.offset == reader->place.offset) {
+            report_damage(reader);
+            err = FGW_ERR_CORRUPT;
+        }
+    }
+    if (err != FGW_OK) {
+        drop_leaf(reader);
+    }
+    return err;
+}
+
+enum fgw_err fgw_storage_reader_next(struct fgw_storage_reader *reader, uint64_t offset, size_t want,
+                                     bool prefer_memory, struct fgw_storage_run *out_run)
+{
+    if (offset >= reader->size) {
+        return FGW_ERR_END;
+    }
+    uint64_t leaf = reader->many ? offset / FGW_STORAGE_BLOCK_MAX : 0;
+    enum fgw_err err = use_leaf(reader, leaf, prefer_memory);
+    if (err != FGW_OK) {
+        return err;
+    }
+    uint64_t in_leaf = offset - leaf * FGW_STORAGE_BLOCK_MAX;
+    size_t len = reader->place.len - (size_t)in_leaf;
+    len = want < len ? want : len;
+    if (reader->bytes.ptr != NULL) {
+        *out_run = (struct fgw_storage_run){.bytes = fgw_bytes(reader->bytes.ptr + in_leaf, len),
+                                            .fd = -1};
+        return FGW_OK;
+    }
+    uint64_t head_size = fgw_group_section_size(reader->place.len) - reader->place.len;
+    *out_run = (struct fgw_storage_run){.bytes = fgw_bytes(NULL, len),
+                                        .fd = reader->file->fd,
+                                        .file_offset = reader->place.offset + head_size + in_leaf};
+    return FGW_OK;
+}
+
+/* -- sessions ------------------------------------------------------------------------------------ */
+
+static enum fgw_err open_many(struct fgw_storage_reader *reader)
+{
+    struct fgw_row_key key = fgw_row_key_blob(fgw_cid_digest(&reader->root));
+    struct fgw_buf value;
+    fgw_buf_init(&value, 0);
+    enum fgw_err err = get_index_row(reader->storage, &key, &value);
+    if (err == FGW_OK) {
+        err = fgw_blob_row_decode(fgw_buf_bytes(&value), &reader->blob);
+    }
+    fgw_buf_deinit(&value);
+    reader->many = true;
+    reader->size = err == FGW_OK ? reader->blob.size : 0;
+    return err;
+}
+
+static enum fgw_err open_one(struct fgw_storage_reader *reader, const struct fgw_storage_place *hint)
+{
+    if (hint != NULL && hint->group != 0) {
+        reader->place = *hint;
+        reader->from_hint = true;
+        reader->size = hint->len;
+        return FGW_OK;
+    }
+    struct fgw_storage_place place;
+    enum fgw_err err = place_of(reader->storage, fgw_cid_digest(&reader->root), &place);
+    if (err == FGW_OK) {
+        /* as good as a hint: it spares a second look-up */
+        reader->place = place;
+        reader->from_hint = true;
+        reader->size = place.len;
+    }
+    return err;
+}
+
+enum fgw_err fgw_storage_reader_open(struct fgw_storage *storage, const struct fgw_cid *root,
+                                     const struct fgw_storage_place *hint,
+                                     struct fgw_storage_reader **out_reader)
+{
+    struct fgw_storage_reader *reader = fgw_xcalloc(1, sizeof *reader);
+    reader->storage = storage;
+    reader->root = *root;
+    reader->leaf = UINT64_MAX;
+    fgw_buf_init(&reader->slice, 0);
+    enum fgw_err err = fgw_cid_codec(root) == FGW_CODEC_RAW ? open_one(reader, hint)
+                                                            : open_many(reader);
+    if (err != FGW_OK) {
+        fgw_storage_reader_close(reader);
+        return err;
+    }
+    *out_reader = reader;
+    return FGW_OK;
+}
+
+uint64_t fgw_storage_reader_size(const struct fgw_storage_reader *reader)
+{
+    return reader->size;
+}
+
+void fgw_storage_reader_close(struct fgw_storage_reader *reader)
+{
+    if (reader == NULL) {
+        return;
+    }
+    drop_leaf(reader);
+    fgw_buf_deinit(&reader->slice);
+    fgw_xfree(reader->memory);
+    fgw_xfree(reader);
+}

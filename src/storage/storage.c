@@ -1,0 +1,361 @@
+/* storage.c: opening, closing, committing; see storage.h. */
+#include "storage/storage.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/fs.h"
+#include "base/log.h"
+#include "storage/apply.h"
+#include "storage/recover.h"
+#include "storage/storage_internal.h"
+#include "storage/txn.h"
+
+enum { POOL_THREADS = 8, IDLE_FILES_MAX = 512 };
+static const uint64_t GROUP_SIZE_DEFAULT = 4ull * 1024 * 1024 * 1024;
+static const uint64_t MEMORY_DEFAULT = 64u * 1024 * 1024;
+
+/* -- opening ------------------------------------------------------------------------------------ */
+
+/* Each user gets a sealer of its own: two with one salt would use nonces twice. */
+static struct fgw_record_sealer new_sealer(const struct fgw_storage *storage)
+{
+    struct fgw_record_sealer sealer;
+    fgw_record_sealer_init(&sealer, &storage->dir.keyring, storage->dir.store_ids[0]);
+    return sealer;
+}
+
+/* The first log group, then FORMAT. */
+static enum fgw_err create(struct fgw_storage *storage, struct fgw_error *error)
+{
+    struct fgw_log log;
+    struct fgw_record_sealer sealer = new_sealer(storage);
+    fgw_log_init(&log, &storage->dir, &sealer, &storage->last_group);
+    enum fgw_err err = fgw_log_rotate(&log, false);
+    fgw_log_deinit(&log);
+    storage->last_group = 0;
+    if (err != FGW_OK) {
+        return fgw_error_set(error, err, "cannot create the first log group in %s: %s",
+                             storage->dir.path, fgw_err_text(err));
+    }
+    return fgw_datadir_commit(&storage->dir, error);
+}
+
+static enum fgw_err open_kv(struct fgw_storage *storage, struct fgw_error *error)
+{
+    char path[4096];
+    struct fgw_kv_options options = {.cache_bytes = (size_t)storage->options.memory_bytes};
+    int len = snprintf(path, sizeof path, "%s/meta", storage->dir.path);
+    if (len < 0 || (size_t)len >= sizeof path) {
+        return fgw_error_set(error, FGW_ERR_IO, "the path of the data directory is too long");
+    }
+    return fgw_kv_open(path, &options, &storage->kv, error);
+}
+
+/* An index that cannot be used is kept aside: it can be rebuilt, and looked at. */
+static enum fgw_err set_aside_index(struct fgw_storage *storage, const char *why,
+                                    struct fgw_error *error)
+{
+    char name[64];
+    (void)snprintf(name, sizeof name, "meta.bad-%lld", (long long)fgw_clock_wall_ms());
+    fgw_kv_close(storage->kv);
+    storage->kv = NULL;
+    fgw_log_warn("storage", "the index is set aside as %s and rebuilt: %s", name, why);
+    if (fgw_fs_rename(storage->dir.root, "meta", storage->dir.root, name) != FGW_OK &&
+        errno != ENOENT) {
+        return fgw_error_set(error, FGW_ERR_IO, "cannot rename %s/meta: %s", storage->dir.path,
+                             strerror(errno));
+    }
+    return FGW_OK;
+}
+
+static enum fgw_err open_index(struct fgw_storage *storage, struct fgw_apply *apply,
+                               struct fgw_error *error)
+{
+    enum fgw_err err = open_kv(storage, error);
+    if (err == FGW_ERR_CORRUPT) {
+        char why[sizeof error->message];
+        (void)snprintf(why, sizeof why, "%s", error == NULL ? "" : fgw_error_message(error));
+        err = set_aside_index(storage, why, error);
+        if (err == FGW_OK) {
+            err = open_kv(storage, error);
+        }
+    }
+    if (err == FGW_OK) {
+        err = fgw_apply_init(apply, storage->kv);
+        if (err != FGW_OK) {
+            fgw_apply_deinit(apply);
+            err = fgw_error_set(error, err, "the index in %s/meta cannot be read: %s",
+                                storage->dir.path, fgw_err_text(err));
+        }
+    }
+    return err;
+}
+
+static enum fgw_err rebuild_index(struct fgw_storage *storage, struct fgw_apply *apply,
+                                  const char *why, struct fgw_error *error)
+{
+    fgw_apply_deinit(apply);
+    enum fgw_err err = set_aside_index(storage, why, error);
+    return err == FGW_OK ? open_index(storage, apply, error) : err;
+}
+
+/* Everything the log holds into the index. */
+static enum fgw_err replay(struct fgw_storage *storage, struct fgw_found_groups *found,
+                           struct fgw_apply *apply, struct fgw_log_position *position,
+                           struct fgw_error *error)
+{
+    struct fgw_replay replay = {.dir = &storage->dir,
+                                .opener = &storage->opener,
+                                .found = found,
+                                .apply = apply,
+                                .skip_damaged = storage->options.skip_damaged};
+    uint64_t start_ns = fgw_clock_boot_ns();
+    enum fgw_err err = fgw_replay_log(&replay, error);
+    if (err == FGW_ERR_CORRUPT && replay.index_ahead && storage->options.sync_off) {
+        err = rebuild_index(storage, apply, "it knows batches that the log lost", error);
+        replay.index_ahead = false;
+        for (size_t i = 0; i < found->count; i++) {
+            found->groups[i].in_chain = false;
+        }
+        if (err == FGW_OK) {
+            err = fgw_replay_log(&replay, error);
+        }
+    }
+    if (err == FGW_OK) {
+        *position = replay.position;
+        if (replay.replayed > 0) {
+            fgw_log_info("storage", "replayed the log batches=%llu ms=%llu",
+                         (unsigned long long)replay.replayed,
+                         (unsigned long long)(fgw_clock_boot_ns() - start_ns) / 1000000);
+        }
+    }
+    return err;
+}
+
+static void note_last_group(struct fgw_storage *storage, const struct fgw_found_groups *found,
+                            const struct fgw_apply *apply)
+{
+    storage->last_group = found->last_id > apply->last_group ? found->last_id : apply->last_group;
+}
+
+/* The newest bulk group goes on behind its logged end. */
+static void start_bulk(struct fgw_storage *storage, const struct fgw_found_groups *found)
+{
+    struct fgw_bulk_options options = {.dir = &storage->dir,
+                                       .sealer = new_sealer(storage),
+                                       .last_group = &storage->last_group,
+                                       .group_size = storage->options.group_size_bytes,
+                                       .sync_off = storage->options.sync_off};
+    for (size_t i = found->count; i > 0 && options.resume_id == 0; i--) {
+        const struct fgw_found_group *group = &found->groups[i - 1];
+        struct fgw_group_row row = {0};
+        if (group->is_log || !group->readable) {
+            continue;
+        }
+        enum fgw_err err = fgw_storage_group_row(storage, group->id, &row);
+        if (err == FGW_OK || err == FGW_ERR_NOT_FOUND) {
+            options.resume_id = group->id;
+            options.resume_end = row.end > group->first_end ? row.end : group->first_end;
+        }
+    }
+    storage->bulk = fgw_bulk_start(&options);
+}
+
+enum fgw_err fgw_storage_group_row(struct fgw_storage *storage, uint64_t group,
+                                   struct fgw_group_row *out_row)
+{
+    struct fgw_row_key key = fgw_row_key_group(group);
+    struct fgw_buf value;
+    fgw_buf_init(&value, 0);
+    enum fgw_err err =
+        fgw_kv_get(storage->kv, FGW_KV_BLOCKS, fgw_row_key_bytes(&key), false, &value);
+    if (err == FGW_OK) {
+        err = fgw_group_row_decode(fgw_buf_bytes(&value), out_row);
+    }
+    fgw_buf_deinit(&value);
+    return err;
+}
+
+static enum fgw_err start(struct fgw_storage *storage, struct fgw_apply *apply,
+                          struct fgw_error *error)
+{
+    struct fgw_found_groups found = {0};
+    struct fgw_committer_options options = {
+        .storage = storage, .sealer = new_sealer(storage), .apply = apply};
+    fgw_record_opener_init(&storage->opener, &storage->dir.keyring,
+                           (const uint8_t (*)[FGW_RECORD_ID_SIZE])storage->dir.store_ids,
+                           storage->dir.store_id_count);
+    enum fgw_err err = fgw_found_groups_read(&found, &storage->dir, &storage->opener, error);
+    if (err == FGW_OK && storage->options.rebuild_index) {
+        err = rebuild_index(storage, apply, "a rebuild was asked for", error);
+    }
+    if (err == FGW_OK) {
+        err = replay(storage, &found, apply, &options.position, error);
+    }
+    if (err == FGW_OK) {
+        note_last_group(storage, &found, apply);
+        storage->running_base_ms = apply->applied.running_ms;
+        storage->opened_boot_ms = fgw_clock_boot_ms();
+        start_bulk(storage, &found);
+        storage->committer = fgw_committer_start(&options);
+    }
+    fgw_found_groups_free(&found);
+    return err;
+}
+
+static void set_defaults(struct fgw_storage_options *options)
+{
+    options->group_size_bytes =
+        options->group_size_bytes == 0 ? GROUP_SIZE_DEFAULT : options->group_size_bytes;
+    options->memory_bytes = options->memory_bytes == 0 ? MEMORY_DEFAULT : options->memory_bytes;
+    options->path = NULL; /* the caller's: dir.path from here on */
+}
+
+enum fgw_err fgw_storage_open(const struct fgw_storage_options *options,
+                              struct fgw_storage **out_storage, struct fgw_error *error)
+{
+    struct fgw_storage *storage = fgw_xcalloc(1, sizeof *storage);
+    struct fgw_apply *apply = fgw_xcalloc(1, sizeof *apply);
+    storage->options = *options;
+    set_defaults(&storage->options);
+    enum fgw_err err = fgw_datadir_open(&storage->dir, options->path, options->cluster_id, error);
+    if (err != FGW_OK) {
+        fgw_xfree(apply);
+        fgw_xfree(storage);
+        return err;
+    }
+    fgw_group_files_init(&storage->files, storage->dir.groups, IDLE_FILES_MAX);
+    storage->pool = fgw_pool_new("disk", POOL_THREADS);
+    if (storage->dir.fresh) {
+        err = create(storage, error);
+    }
+    if (err == FGW_OK) {
+        err = open_index(storage, apply, error);
+    }
+    if (err == FGW_OK) {
+        err = start(storage, apply, error);
+    }
+    if (err != FGW_OK) {
+        if (apply->kv != NULL) {
+            fgw_apply_deinit(apply);
+        }
+        fgw_xfree(apply);
+        fgw_storage_close(storage);
+        return err;
+    }
+    if (storage->options.sync_off) {
+        fgw_log_warn("storage", "FGW_SYNC=off: acknowledged writes can be lost in a power cut");
+    }
+    fgw_storage_check_space(storage, true);
+    *out_storage = storage;
+    return FGW_OK;
+}
+
+void fgw_storage_close(struct fgw_storage *storage)
+{
+    if (storage == NULL) {
+        return;
+    }
+    fgw_bulk_stop(storage->bulk);
+    fgw_committer_stop(storage->committer);
+    fgw_kv_close(storage->kv);
+    fgw_pool_free(storage->pool);
+    fgw_group_files_deinit(&storage->files);
+    fgw_datadir_close(&storage->dir);
+    fgw_xfree(storage);
+}
+
+const uint8_t *fgw_storage_id(const struct fgw_storage *storage)
+{
+    return storage->dir.store_ids[0];
+}
+
+const uint8_t *fgw_storage_cluster_id(const struct fgw_storage *storage)
+{
+    return storage->dir.cluster_id;
+}
+
+void fgw_storage_derive_key(const struct fgw_storage *storage, const char *label, uint8_t out[32])
+{
+    struct fgw_buf info;
+    fgw_buf_init(&info, 0);
+    (void)fgw_buf_appendf(&info, "fgw derive: %s", label);
+    fgw_hkdf_sha256(fgw_bytes(storage->dir.keyring.keys[0].bytes, FGW_AEAD_KEY_SIZE),
+                    fgw_bytes(NULL, 0), fgw_buf_bytes(&info), out, 32);
+    fgw_buf_deinit(&info);
+}
+
+uint64_t fgw_storage_running_ms(const struct fgw_storage *storage)
+{
+    return storage->running_base_ms + fgw_clock_boot_ms() - storage->opened_boot_ms;
+}
+
+struct fgw_kv *fgw_storage_kv(struct fgw_storage *storage)
+{
+    return storage->kv;
+}
+
+struct fgw_pool *fgw_storage_pool(struct fgw_storage *storage)
+{
+    return storage->pool;
+}
+
+/* -- committing --------------------------------------------------------------------------------- */
+
+struct read_missed {
+    struct fgw_kv *kv;
+    struct fgw_request *request;
+};
+
+static void run_read_missed(void *arg)
+{
+    struct read_missed *job = arg;
+    fgw_missed_read(job->kv, job->request);
+}
+
+enum fgw_err fgw_storage_commit(struct fgw_storage *storage, struct fgw_storage_op *op)
+{
+    struct fgw_request request = {.op = op, .loop = fgw_loop_current()};
+    if (!op->frees_space && atomic_load(&storage->space.below_reserve)) {
+        fgw_storage_check_space(storage, false);
+        if (atomic_load(&storage->space.below_reserve)) {
+            return FGW_ERR_NOSPACE;
+        }
+    }
+    for (;;) {
+        fgw_wait_init(&request.wait, 1);
+        fgw_committer_push(storage->committer, &request);
+        fgw_wait_for(&request.wait);
+        if (request.result != FGW_ERR_AGAIN || request.missed == NULL) {
+            break;
+        }
+        struct read_missed job = {storage->kv, &request};
+        fgw_pool_run(storage->pool, run_read_missed, &job);
+    }
+    fgw_missed_free(&request);
+    return request.result;
+}
+
+void fgw_storage_stats(struct fgw_storage *storage, struct fgw_storage_stats *out_stats)
+{
+    struct fgw_committer_stats committer;
+    struct fgw_kv_stats kv;
+    fgw_committer_stats(storage->committer, &committer);
+    fgw_kv_stats(storage->kv, &kv);
+    *out_stats = (struct fgw_storage_stats){
+        .batches = committer.batches,
+        .operations = committer.operations,
+        .syncs = committer.syncs,
+        .sync_ns_total = committer.sync_ns_total,
+        .applied_batch = committer.applied_batch,
+        .last_batch = committer.last_batch,
+        .cache_bytes = kv.cache_used_bytes,
+        .free_bytes = atomic_load(&storage->space.free_bytes),
+        .total_bytes = atomic_load(&storage->space.total_bytes),
+        .read_only = committer.read_only,
+        .below_reserve = atomic_load(&storage->space.below_reserve)};
+}
