@@ -110,10 +110,9 @@ static enum fgw_err wait_for_input(struct fgw_http_exchange *exchange)
     struct fgw_http_conn *conn = exchange->conn;
     uint64_t rate = conn->worker->server->options.min_body_rate_bytes_s;
     uint64_t begun_ms = fgw_loop_now_ms(conn->worker->loop);
-    fgw_conn_set_read_deadline(conn->net,
-                               rate == 0 ? FGW_CONN_NO_DEADLINE
-                                         : begun_ms + FGW_HTTP_RATE_WINDOW_MS -
-                                               body->window_waited_ms);
+    fgw_conn_set_read_deadline(conn->net, rate == 0 ? FGW_CONN_NO_DEADLINE
+                                                    : begun_ms + FGW_HTTP_RATE_WINDOW_MS -
+                                                          body->window_waited_ms);
     enum fgw_err err = fgw_conn_wait_readable(conn->net);
     body->window_waited_ms += fgw_loop_now_ms(conn->worker->loop) - begun_ms;
     if (err == FGW_OK && body->window_waited_ms < FGW_HTTP_RATE_WINDOW_MS) {
