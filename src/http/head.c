@@ -500,7 +500,9 @@ static enum fgw_err finish_request(struct builder *builder, const llhttp_t *pars
     if (err == FGW_OK) {
         err = split_target(request, out_reason);
     }
-    bool has_body = request->chunked || request->content_length > 0;
+    /* an empty body too: botocore waits for the interim answer then, and reads the next answer on
+     * the connection wrongly when the final one comes instead */
+    bool has_body = request->chunked || request->has_content_length;
     request->expect_continue =
         has_body && request->version_minor > 0 && fgw_bytes_ieq_str(framing.expect, "100-continue");
     return err;

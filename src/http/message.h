@@ -35,7 +35,8 @@ struct fgw_http_request {
     bool has_content_length;
     uint64_t content_length; /* valid when has_content_length */
     bool chunked;            /* Transfer-Encoding: chunked */
-    bool expect_continue; /* Expect is exactly 100-continue (any case) and the body is not empty */
+    bool expect_continue;    /* Expect is exactly 100-continue (any case) and there is a body, which
+                                may be empty */
     bool keep_alive;
     bool tls;
     const char *peer; /* "127.0.0.1:41234" */

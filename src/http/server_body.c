@@ -216,6 +216,7 @@ enum fgw_err fgw_http_body_read(struct fgw_http_exchange *exchange, struct fgw_b
     while (body->ended == FGW_OK) {
         enum fgw_err err = take_piece(body, &exchange->conn->input, out_piece);
         if (err == FGW_OK) {
+            body->continue_wanted = false; /* a client that sends already does not wait */
             return FGW_OK;
         }
         if (err == FGW_ERR_END) {
@@ -229,6 +230,10 @@ enum fgw_err fgw_http_body_read(struct fgw_http_exchange *exchange, struct fgw_b
             return body_failed(exchange, err);
         }
     }
+    if (body->ended == FGW_ERR_END && body->continue_wanted) {
+        enum fgw_err err = send_continue(exchange);
+        return err == FGW_OK ? FGW_ERR_END : body_failed(exchange, err);
+    }
     return body->ended;
 }
 
@@ -238,7 +243,7 @@ bool fgw_http_body_is_drainable(const struct fgw_http_exchange *exchange)
 {
     const struct fgw_http_body *body = &exchange->body;
     if (body->ended != FGW_OK) {
-        return body->ended == FGW_ERR_END;
+        return body->ended == FGW_ERR_END && !body->continue_wanted;
     }
     struct fgw_bytes view = fgw_http_input_view(&exchange->conn->input);
     if (body->kind == FGW_HTTP_BODY_LENGTH) {

@@ -170,6 +170,18 @@ static enum fgw_migrate_exit ensure_lock_row(struct fgw_migrate_engine *e)
     }
 }
 
+enum fgw_migrate_exit fgw_migrate_bootstrap_lock(struct fgw_migrate_engine *e)
+{
+    const struct fgw_migrate_statement *table;
+    for (size_t i = 0; (table = fgw_migrate_control_table(e, i)) != NULL; i++) {
+        if (strcmp(table->table, "fgw_schema_lock") == 0) {
+            enum fgw_migrate_exit exit = ensure_table(e, table);
+            return exit == FGW_MIGRATE_EXIT_OK ? ensure_lock_row(e) : exit;
+        }
+    }
+    return FGW_MIGRATE_EXIT_INTERNAL;
+}
+
 enum fgw_migrate_exit fgw_migrate_bootstrap(struct fgw_migrate_engine *e)
 {
     for (size_t i = 0; i < FGW_COUNT_OF(control_cql); i++) {

@@ -142,6 +142,10 @@ enum fgw_migrate_exit fgw_migrate_put_state(struct fgw_migrate_engine *e,
         if (found) {
             row.cluster_id = seen.cluster_id; /* made once, never replaced */
         }
+        if (found && !e->now.have_state && seen.version > row.version) {
+            row.version = seen.version; /* it was there all along: what it says is not undone */
+            row.min_compat = seen.min_compat;
+        }
         bool applied = false;
         struct fgw_migrate_answer answer =
             found ? e->ops->state_update(e->context, e->keyspace, &row, &seen, &applied)

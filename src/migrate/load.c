@@ -58,13 +58,14 @@ enum fgw_migrate_exit fgw_migrate_look(struct fgw_migrate_engine *e, const char 
     }
 }
 
-static enum fgw_migrate_exit look_into(struct fgw_migrate_engine *e, const char *name)
+static enum fgw_migrate_exit look_into(struct fgw_migrate_engine *e, const char *name,
+                                       unsigned coordinator)
 {
     if (fgw_migrate_catalog_find(&e->now.catalog, name) != NULL) {
         return FGW_MIGRATE_EXIT_OK;
     }
     struct fgw_migrate_table *table = NULL;
-    enum fgw_migrate_exit exit = fgw_migrate_look(e, name, 0, &table);
+    enum fgw_migrate_exit exit = fgw_migrate_look(e, name, coordinator, &table);
     if (exit == FGW_MIGRATE_EXIT_OK && table != NULL) {
         fgw_migrate_catalog_put(&e->now.catalog, table);
     }
@@ -91,13 +92,13 @@ static enum fgw_migrate_exit load_catalog(struct fgw_migrate_engine *e)
         }
     }
     for (size_t i = 0; i < count && exit == FGW_MIGRATE_EXIT_OK; i++) {
-        exit = look_into(e, names[i]);
+        exit = look_into(e, names[i], 0);
     }
     for (size_t i = 0; i < e->set->file_count && exit == FGW_MIGRATE_EXIT_OK; i++) {
         const struct fgw_migrate_file *file = &e->set->files[i];
         for (int k = 0; k < file->step_count && exit == FGW_MIGRATE_EXIT_OK; k++) {
             if (file->steps[k].statement.class == FGW_MIGRATE_CREATE_TABLE) {
-                exit = look_into(e, file->steps[k].statement.table);
+                exit = look_into(e, file->steps[k].statement.table, 0);
             }
         }
     }
@@ -108,9 +109,15 @@ static enum fgw_migrate_exit load_catalog(struct fgw_migrate_engine *e)
 static enum fgw_migrate_exit load_control_shapes(struct fgw_migrate_engine *e)
 {
     e->now.control = true;
+    if (e->lease.held) {
+        return FGW_MIGRATE_EXIT_OK; /* seen and used since; a catalog may be behind, the lease not */
+    }
     const struct fgw_migrate_statement *want;
     for (size_t i = 0; (want = fgw_migrate_control_table(e, i)) != NULL; i++) {
-        enum fgw_migrate_exit exit = look_into(e, want->table);
+        enum fgw_migrate_exit exit = look_into(e, want->table, 0);
+        if (exit == FGW_MIGRATE_EXIT_OK) {
+            exit = look_into(e, want->table, 1); /* only if the first server did not know it */
+        }
         if (exit != FGW_MIGRATE_EXIT_OK) {
             return exit;
         }

@@ -108,6 +108,8 @@ const char *fgw_migrate_holder_text(struct fgw_migrate_engine *e,
 /* -- control.c ----------------------------------------------------------------------------- */
 /* Makes and checks the control tables and the lock row; any number may do so at once. */
 enum fgw_migrate_exit fgw_migrate_bootstrap(struct fgw_migrate_engine *e);
+/* Only the lock's table and row. */
+enum fgw_migrate_exit fgw_migrate_bootstrap_lock(struct fgw_migrate_engine *e);
 /* Expected shape of control table `index` (NULL behind the last). */
 const struct fgw_migrate_statement *fgw_migrate_control_table(struct fgw_migrate_engine *e,
                                                               size_t index);
@@ -161,6 +163,11 @@ bool fgw_migrate_work_left(const struct fgw_migrate_engine *e);
 bool fgw_migrate_in_scope(const struct fgw_migrate_engine *e, const struct fgw_migrate_file *file);
 bool fgw_migrate_recorded(const struct fgw_migrate_journal_row *row);
 
+/* Journal mark of rows a repair moved to `saved` and brought back. */
+void fgw_migrate_copy_sha(struct fgw_migrate_engine *e, const char *saved,
+                          char out_sha[FGW_MIGRATE_SHA_MAX]);
+bool fgw_migrate_copied_back(struct fgw_migrate_engine *e, const char *saved);
+
 /* -- adopt.c ------------------------------------------------------------------------------- */
 struct fgw_migrate_adoption {
     const char *how; /* fresh, adopted, rebuilt */
@@ -195,8 +202,12 @@ enum fgw_migrate_exit fgw_migrate_set_intent(struct fgw_migrate_engine *e, int64
 enum fgw_migrate_exit fgw_migrate_compare_all(struct fgw_migrate_engine *e, bool report);
 
 /* -- up.c ---------------------------------------------------------------------------------- */
+/* Runs the open steps of the plan, S0 to S11; `how` goes into the journal. Under the lock. */
 enum fgw_migrate_exit fgw_migrate_run_open(struct fgw_migrate_engine *e, const char *how);
+/* Loads afresh and compares. */
+enum fgw_migrate_exit fgw_migrate_verify_locked(struct fgw_migrate_engine *e);
 
+/* Fills the report from what was loaded last. */
 enum fgw_migrate_exit fgw_migrate_finish(struct fgw_migrate_engine *e, const char *command,
                                          enum fgw_migrate_exit exit);
 

@@ -255,10 +255,12 @@ struct fgw_migrate_ops {
     struct fgw_migrate_answer (*mirror_delete)(void *context, const char *keyspace, int64_t version);
 
     /* -- rows of any table, for repair's copies -- */
-    /* Up to `limit` rows; the order does not matter. */
+    /* One page of up to `limit` rows, in any order. cursor: in, where to go on (len 0: from the
+     * start); out, in the arena, where the next page begins (len 0: this was the last). A page may
+     * be empty and not the last. */
     struct fgw_migrate_answer (*rows_read)(void *context, const char *keyspace,
                                            const struct fgw_migrate_table *table, size_t limit,
-                                           struct fgw_arena *arena,
+                                           struct fgw_bytes *cursor, struct fgw_arena *arena,
                                            struct fgw_migrate_cells **out_rows, size_t *out_count);
     /* Upsert of the columns of `table` for which cells holds a value. */
     struct fgw_migrate_answer (*row_write)(void *context, const char *keyspace,

@@ -14,6 +14,24 @@ bool fgw_migrate_in_scope(const struct fgw_migrate_engine *e, const struct fgw_m
     return phase && (e->options.to_version == 0 || file->version <= e->options.to_version);
 }
 
+void fgw_migrate_copy_sha(struct fgw_migrate_engine *e, const char *saved,
+                          char out_sha[FGW_MIGRATE_SHA_MAX])
+{
+    fgw_migrate_sha(fgw_bytes_str(fgw_arena_printf(e->arena, "copy back %s", saved)), out_sha);
+}
+
+bool fgw_migrate_copied_back(struct fgw_migrate_engine *e, const char *saved)
+{
+    char sha[FGW_MIGRATE_SHA_MAX];
+    fgw_migrate_copy_sha(e, saved, sha);
+    for (size_t i = 0; i < e->now.journal_count; i++) {
+        if (fgw_migrate_recorded(&e->now.journal[i]) && strcmp(e->now.journal[i].sha, sha) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* -- postconditions ------------------------------------------------------------------------ */
 
 static bool same_object(const struct fgw_migrate_statement *a, const char *table,

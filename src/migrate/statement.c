@@ -16,6 +16,7 @@ struct run {
     bool had_row;          /* the journal knew the step before this run */
     unsigned turn;         /* looks so far; picks the coordinator */
     int sends;             /* whose outcome may still show */
+    bool busy;             /* DROP: whether the table is empty could not be told yet */
     bool pending;          /* sent, and its effect may still appear */
     bool answered_ok;
     uint64_t began_ms;
@@ -66,9 +67,9 @@ static struct fgw_migrate_finding *step_finding(struct run *run, enum fgw_migrat
     finding->object = run->statement->table;
     finding->step = fgw_migrate_step_text(run->e, run->step);
     finding->ql_error = run->answer.ql_error;
-    finding->state = fgw_arena_printf(run->e->arena, "version %" PRId64 "; the statement is"
-                                      " recorded as failed, nothing else changed",
-                                      run->e->now.state.version);
+    finding->state = fgw_arena_printf(run->e->arena, "nothing changed; version %" PRId64
+                                      "; lock released (epoch %" PRId64 ")",
+                                      run->e->now.state.version, run->e->lease.row.epoch);
     return finding;
 }
 
@@ -93,6 +94,7 @@ static enum fgw_migrate_exit fail_conflict(struct run *run)
         bool rows = true;
         struct fgw_migrate_answer answer =
             e->ops->probe(e->context, e->keyspace, run->have, &rows);
+        finding->server = fgw_arena_strdup(e->arena, fgw_bytes_str(answer.server));
         rows_text = answer.class != FGW_MIGRATE_OK ? "its rows could not be read"
                     : rows                         ? "table has rows"
                                                    : "table has no rows";
@@ -110,6 +112,9 @@ static enum fgw_migrate_exit fail_invisible(struct run *run)
 {
     struct fgw_migrate_engine *e = run->e;
     struct fgw_migrate_finding *finding = step_finding(run, FGW_MIGRATE_NOT_VISIBLE);
+    finding->state = fgw_arena_printf(e->arena, "sent, not seen; version %" PRId64
+                                      "; lock released (epoch %" PRId64 ")", e->now.state.version,
+                                      e->lease.row.epoch);
     finding->cause = fgw_arena_printf(
         e->arena, "%s; not usable %" PRIu64 " s after it was sent%s%s",
         run->have == NULL ? "not in the catalog" : "in the catalog, but reading it fails",
@@ -167,6 +172,31 @@ static void back_off(struct run *run)
     fgw_migrate_sleep_about(run->e, run->backoff_ms);
 }
 
+/* Nothing is ever dropped that holds rows; looked at just before the DROP. */
+static enum fgw_migrate_exit check_empty(struct run *run, bool *out_failed)
+{
+    struct fgw_migrate_engine *e = run->e;
+    bool rows = true;
+    run->busy = false;
+    struct fgw_migrate_answer answer = e->ops->probe(e->context, e->keyspace, run->have, &rows);
+    if (answer.class == FGW_MIGRATE_OK && !rows) {
+        return FGW_MIGRATE_EXIT_OK;
+    }
+    run->answer = answer;
+    if (answer.class == FGW_MIGRATE_OK) {
+        *out_failed = true;
+        run->answer.class = FGW_MIGRATE_PERMANENT;
+        fgw_migrate_copy_text(run->answer.text, sizeof run->answer.text,
+                              "not sent: the table holds rows, and nothing that does is dropped");
+    } else if (answer.class == FGW_MIGRATE_AUTH || answer.class == FGW_MIGRATE_PERMANENT) {
+        *out_failed = true;
+    } else {
+        run->busy = true;
+        back_off(run);
+    }
+    return FGW_MIGRATE_EXIT_OK;
+}
+
 /* Sends once and classifies. *out_failed: no retry can help. */
 static enum fgw_migrate_exit send_once(struct run *run, bool *out_failed)
 {
@@ -180,6 +210,12 @@ static enum fgw_migrate_exit send_once(struct run *run, bool *out_failed)
     }
     if (exit != FGW_MIGRATE_EXIT_OK) {
         return exit;
+    }
+    if (run->statement->class == FGW_MIGRATE_DROP_TABLE) {
+        exit = check_empty(run, out_failed);
+        if (exit != FGW_MIGRATE_EXIT_OK || *out_failed || run->busy) {
+            return exit;
+        }
     }
     fgw_migrate_point(e, FGW_MIGRATE_AT_S4);
     run->answer = e->ops->send(e->context, e->keyspace,

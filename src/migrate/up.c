@@ -312,7 +312,7 @@ static enum fgw_migrate_exit up_locked(struct fgw_migrate_engine *e)
     return exit;
 }
 
-static enum fgw_migrate_exit verify_locked(struct fgw_migrate_engine *e)
+enum fgw_migrate_exit fgw_migrate_verify_locked(struct fgw_migrate_engine *e)
 {
     fgw_migrate_point(e, FGW_MIGRATE_AT_VERIFY);
     enum fgw_migrate_exit exit = fgw_migrate_load(e);
@@ -401,7 +401,7 @@ static enum fgw_migrate_exit up(struct fgw_migrate_engine *e)
     }
     exit = up_locked(e);
     if (exit == FGW_MIGRATE_EXIT_OK) {
-        exit = verify_locked(e);
+        exit = fgw_migrate_verify_locked(e);
     }
     fgw_migrate_release(e);
     return exit;

@@ -102,6 +102,10 @@ static void report_unmanaged(struct fgw_migrate_engine *e,
             fgw_migrate_find(e, FGW_MIGRATE_NOTE, legacy ? FGW_MIGRATE_INFO : FGW_MIGRATE_WARNING);
         finding->title = legacy ? "legacy table, unused" : "table not managed by this set";
         finding->object = name;
+        if (strstr(name, "_saved_") != NULL && !fgw_migrate_copied_back(e, name)) {
+            finding->title = "rows moved here by a repair that did not finish";
+            finding->next = fgw_migrate_command(e, "repair");
+        }
         finding->state = legacy ? "kept; `fgw import` reads old objects from it" : "kept";
     }
 }

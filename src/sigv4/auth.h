@@ -19,10 +19,10 @@ enum fgw_sig_auth_kind { FGW_SIG_ANONYMOUS, FGW_SIG_HEADER, FGW_SIG_PRESIGNED };
 
 /* What x-amz-content-sha256 says about the body. */
 enum fgw_sig_payload {
-    FGW_SIG_PAYLOAD_UNSIGNED,                 /* UNSIGNED-PAYLOAD */
-    FGW_SIG_PAYLOAD_HASH,                     /* 64 hex digits: payload_sha256 must match */
-    FGW_SIG_PAYLOAD_STREAMING_SIGNED,         /* STREAMING-AWS4-HMAC-SHA256-PAYLOAD */
-    FGW_SIG_PAYLOAD_STREAMING_SIGNED_TRAILER, /* STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER */
+    FGW_SIG_PAYLOAD_UNSIGNED,                  /* UNSIGNED-PAYLOAD */
+    FGW_SIG_PAYLOAD_HASH,                      /* 64 hex digits: payload_sha256 must match */
+    FGW_SIG_PAYLOAD_STREAMING_SIGNED,          /* STREAMING-AWS4-HMAC-SHA256-PAYLOAD */
+    FGW_SIG_PAYLOAD_STREAMING_SIGNED_TRAILER,  /* STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER */
     FGW_SIG_PAYLOAD_STREAMING_UNSIGNED_TRAILER /* STREAMING-UNSIGNED-PAYLOAD-TRAILER */
 };
 
@@ -57,10 +57,10 @@ struct fgw_sig_auth {
     int64_t request_ms;
     char amz_date[FGW_SIG_DATE_SIZE + 1];
     int64_t expires_s; /* presigned only; may be negative or beyond the week: verify refuses */
-    struct fgw_bytes payload_text;       /* as it stands in the canonical request */
+    struct fgw_bytes payload_text;           /* as it stands in the canonical request */
     uint8_t payload_sha256[FGW_SHA256_SIZE]; /* FGW_SIG_PAYLOAD_HASH only */
-    struct fgw_bytes signed_headers;     /* "host;x-amz-date" */
-    const struct fgw_bytes *signed_names; /* the same, split */
+    struct fgw_bytes signed_headers;         /* "host;x-amz-date" */
+    const struct fgw_bytes *signed_names;    /* the same, split */
     size_t signed_count;
     struct fgw_sig_pairs query;
     const struct fgw_sig_request *request;

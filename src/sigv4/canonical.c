@@ -10,9 +10,8 @@
 #include "sigv4/sigv4_internal.h"
 
 static const bool UNRESERVED[256] = {
-    ['A' ... 'Z'] = true, ['a' ... 'z'] = true, ['0' ... '9'] = true,
-    ['-'] = true,         ['.'] = true,         ['_'] = true,
-    ['~'] = true};
+    ['A' ... 'Z'] = true, ['a' ... 'z'] = true, ['0' ... '9'] = true, ['-'] = true,
+    ['.'] = true,         ['_'] = true,         ['~'] = true};
 
 /* -- sink ---------------------------------------------------------------------------------- */
 

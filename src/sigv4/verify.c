@@ -49,14 +49,12 @@ static enum fgw_err check_skew(const struct fgw_sig_auth *auth, const struct fgw
     format_time(policy->now_ms, server_time);
     fgw_error_add(error, "RequestTime", "%s", auth->amz_date);
     fgw_error_add(error, "ServerTime", "%s", server_time);
-    fgw_error_add(error, "MaxAllowedSkewMilliseconds", "%llu",
-                  (unsigned long long)policy->skew_ms);
+    fgw_error_add(error, "MaxAllowedSkewMilliseconds", "%llu", (unsigned long long)policy->skew_ms);
     return fgw_error_set(error, FGW_ERR_REQUEST_TIME_TOO_SKEWED, NULL);
 }
 
 static enum fgw_err check_expiry_range(const struct fgw_sig_auth *auth,
-                                       const struct fgw_sig_policy *policy,
-                                       struct fgw_error *error)
+                                       const struct fgw_sig_policy *policy, struct fgw_error *error)
 {
     enum fgw_err code =
         policy->strict_aws ? FGW_ERR_AUTHORIZATION_QUERY_PARAMETERS : FGW_ERR_ACCESS_DENIED;
@@ -257,8 +255,7 @@ enum fgw_err fgw_sig_verify(const struct fgw_sig_auth *auth, const struct fgw_si
     memset(attempt.provided, 0, sizeof attempt.provided);
     attempt.auth = auth;
     attempt.string.len = 0;
-    attempt.digest =
-        policy->key_cache == NULL ? &own : fgw_sig_key_cache_digest(policy->key_cache);
+    attempt.digest = policy->key_cache == NULL ? &own : fgw_sig_key_cache_digest(policy->key_cache);
     fgw_sig_key_get(policy->key_cache, secret, &scope, attempt.key);
     err = check_signature(&attempt, error);
     if (err == FGW_OK && out_seed != NULL) {

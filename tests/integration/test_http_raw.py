@@ -389,6 +389,7 @@ def test_expect_without_a_body(server):
     with server.raw() as connection:
         connection.send(head("PUT /count HTTP/1.1", "Expect: 100-continue", "Content-Length: 0")
                         + HELLO)
+        assert connection.interim().status == 100
         assert connection.answer().body == body_hash(b"")
         assert connection.answer().body == b"hello\n"
 

@@ -282,7 +282,7 @@ static void expect_counts_only_with_a_body(void **state)
     } cases[] = {
         {"Expect: 100-continue\r\nContent-Length: 1\r\n", true},
         {"Expect: 100-continue\r\nTransfer-Encoding: chunked\r\n", true},
-        {"Expect: 100-continue\r\nContent-Length: 0\r\n", false},
+        {"Expect: 100-continue\r\nContent-Length: 0\r\n", true},
         {"Expect: 100-continue\r\n", false},
         {"Expect: 100\r\nContent-Length: 1\r\n", false},
         {"Expect:\r\nContent-Length: 1\r\n", false},

@@ -177,6 +177,8 @@ struct sim_proc *sim_add(struct sim *sim, const char *name, const struct fgw_mig
                          enum sim_command command, uint64_t start_ms);
 /* Runs until all processes have ended or died, then applies what is late. */
 void sim_run(struct sim *sim);
+/* The same, but no further than this instant. */
+void sim_run_until(struct sim *sim, uint64_t at_us);
 /* One process alone, run to its end. */
 enum fgw_migrate_exit sim_once(struct sim *sim, const struct fgw_migrate_set *set,
                                enum sim_command command);

@@ -590,7 +590,7 @@ static struct fgw_migrate_answer mirror_delete(void *context, const char *keyspa
 
 static struct fgw_migrate_answer rows_read(void *context, const char *keyspace,
                                            const struct fgw_migrate_table *want, size_t limit,
-                                           struct fgw_arena *arena,
+                                           struct fgw_bytes *cursor, struct fgw_arena *arena,
                                            struct fgw_migrate_cells **out_rows, size_t *out_count)
 {
     struct sim_proc *proc = proc_of(context);
@@ -605,7 +605,13 @@ static struct fgw_migrate_answer rows_read(void *context, const char *keyspace,
     }
     *out_rows = fgw_arena_zalloc(arena, (limit + 1) * sizeof(**out_rows));
     *out_count = 0;
-    for (int i = 0; i < table->row_count && *out_count < limit; i++) {
+    uint64_t from = 0;
+    if (cursor->len > 0 && fgw_bytes_to_u64(*cursor, &from) != FGW_OK) {
+        sim_fail(proc->sim, "a cursor that is not ours");
+    }
+    limit = limit > 5 ? 5 : limit; /* pages are as short as the server likes */
+    int i = (int)from;
+    for (; i < table->row_count && *out_count < limit; i++) {
         struct fgw_bytes *cells = fgw_arena_zalloc(arena, want->column_count * sizeof *cells);
         for (size_t k = 0; k < want->column_count; k++) {
             for (int c = 0; c < table->rows[i].count; c++) {
@@ -617,6 +623,9 @@ static struct fgw_migrate_answer rows_read(void *context, const char *keyspace,
         }
         (*out_rows)[(*out_count)++].cells = cells;
     }
+    *cursor = i < table->row_count
+                  ? fgw_bytes_str(fgw_arena_printf(arena, "%d", i))
+                  : fgw_bytes(NULL, 0);
     return end_read(proc, plain(FGW_MIGRATE_OK, 0, ""));
 }
 
