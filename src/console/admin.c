@@ -558,7 +558,7 @@ void fgw_admin_handle(void *admin, struct fgw_http_exchange *exchange)
     }
     char *out = json_dumps(answer, JSON_COMPACT);
     (void)fgw_http_respond(exchange, status, "application/json", fgw_bytes_str(out));
-    free(out);
+    fgw_xfree(out);
     json_decref(answer);
     json_decref(body);
     fgw_buf_deinit(&text);
