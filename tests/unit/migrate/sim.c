@@ -110,8 +110,8 @@ static struct sim_coroutine *coroutine_new(struct sim_proc *proc, void (*body)(s
         free_list = c->next_free;
     } else {
         c = fgw_xcalloc(1, sizeof *c);
-        c->stack = mmap(NULL, STACK_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-                        0);
+        c->stack =
+            mmap(NULL, STACK_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         FGW_CHECK(c->stack != MAP_FAILED);
     }
     UNPOISON(c->stack, STACK_SIZE);
@@ -386,6 +386,7 @@ void sim_run_until(struct sim *sim, uint64_t at_us)
 {
     while (next_event(sim, at_us)) {
     }
+    sim->now_us = at_us > sim->now_us ? at_us : sim->now_us;
 }
 
 void sim_run(struct sim *sim)
