@@ -63,8 +63,7 @@ static void checksums_from_parts(void **state)
     expect_whole(FGW_CHECKSUM_CRC32, FGW_CHECKSUM_COMPOSITE, CRC32_A, CRC32_B, CRC32_COMPOSITE);
     expect_whole(FGW_CHECKSUM_CRC32C, FGW_CHECKSUM_FULL_OBJECT, CRC32C_A, CRC32C_B, CRC32C_WHOLE);
     expect_whole(FGW_CHECKSUM_CRC64NVME, FGW_CHECKSUM_FULL_OBJECT, CRC64_A, CRC64_B, CRC64_WHOLE);
-    expect_whole(FGW_CHECKSUM_SHA256, FGW_CHECKSUM_COMPOSITE, SHA256_A, SHA256_B,
-                 SHA256_COMPOSITE);
+    expect_whole(FGW_CHECKSUM_SHA256, FGW_CHECKSUM_COMPOSITE, SHA256_A, SHA256_B, SHA256_COMPOSITE);
 }
 
 static void checksums_that_cannot_be(void **state)
@@ -73,21 +72,21 @@ static void checksums_that_cannot_be(void **state)
     struct fgw_object_part parts[2];
     struct fgw_checksum_value value = {.len = 77};
     fill_parts(parts, FGW_CHECKSUM_CRC32, CRC32_A, CRC32_B);
-    assert_int_equal(fgw_s3_combine_checksums(FGW_CHECKSUM_CRC32C, FGW_CHECKSUM_FULL_OBJECT, parts,
-                                              2, &value),
-                     FGW_ERR_INVALID_ARGUMENT);
+    assert_int_equal(
+        fgw_s3_combine_checksums(FGW_CHECKSUM_CRC32C, FGW_CHECKSUM_FULL_OBJECT, parts, 2, &value),
+        FGW_ERR_INVALID_ARGUMENT);
     parts[1].checksum.algorithm = FGW_CHECKSUM_NONE;
-    assert_int_equal(fgw_s3_combine_checksums(FGW_CHECKSUM_CRC32, FGW_CHECKSUM_COMPOSITE, parts, 2,
-                                              &value),
-                     FGW_ERR_INVALID_ARGUMENT);
+    assert_int_equal(
+        fgw_s3_combine_checksums(FGW_CHECKSUM_CRC32, FGW_CHECKSUM_COMPOSITE, parts, 2, &value),
+        FGW_ERR_INVALID_ARGUMENT);
     fill_parts(parts, FGW_CHECKSUM_SHA256, SHA256_A, SHA256_B);
-    assert_int_equal(fgw_s3_combine_checksums(FGW_CHECKSUM_SHA256, FGW_CHECKSUM_FULL_OBJECT, parts,
-                                              2, &value),
-                     FGW_ERR_INVALID_ARGUMENT);
+    assert_int_equal(
+        fgw_s3_combine_checksums(FGW_CHECKSUM_SHA256, FGW_CHECKSUM_FULL_OBJECT, parts, 2, &value),
+        FGW_ERR_INVALID_ARGUMENT);
     assert_int_equal(value.len, 77);
-    assert_int_equal(fgw_s3_combine_checksums(FGW_CHECKSUM_NONE, FGW_CHECKSUM_FULL_OBJECT, parts, 2,
-                                              &value),
-                     FGW_OK);
+    assert_int_equal(
+        fgw_s3_combine_checksums(FGW_CHECKSUM_NONE, FGW_CHECKSUM_FULL_OBJECT, parts, 2, &value),
+        FGW_OK);
     assert_int_equal(value.algorithm, FGW_CHECKSUM_NONE);
 }
 
@@ -106,8 +105,9 @@ static void etags(void **state)
     fgw_arena_deinit(&arena);
     assert_int_equal(fgw_s3_etag_parts(FGW_LIT(ETAG_OF_BOTH)), 2);
     assert_int_equal(fgw_s3_etag_parts(FGW_LIT("x-10000")), 10000);
-    static const char *const PLAIN[] = {"", "d41d8cd98f00b204e9800998ecf8427e", "-", "x-", "x-y",
-                                        "x--1", "x-10001", "x-99999999999999999999999"};
+    static const char *const PLAIN[] = {
+        "",        "d41d8cd98f00b204e9800998ecf8427e", "-", "x-", "x-y", "x--1",
+        "x-10001", "x-99999999999999999999999"};
     for (size_t i = 0; i < sizeof PLAIN / sizeof PLAIN[0]; i++) {
         assert_int_equal(fgw_s3_etag_parts(fgw_bytes_str(PLAIN[i])), 0);
     }
@@ -124,8 +124,7 @@ static void extent_numbers(void **state)
 
 /* -- lists of parts --------------------------------------------------------------------------- */
 
-#define PART(number, etag) \
-    "<Part><PartNumber>" number "</PartNumber><ETag>" etag "</ETag></Part>"
+#define PART(number, etag) "<Part><PartNumber>" number "</PartNumber><ETag>" etag "</ETag></Part>"
 #define LIST(parts) "<CompleteMultipartUpload>" parts "</CompleteMultipartUpload>"
 
 static enum fgw_err parse(struct fgw_arena *arena, const char *document,
@@ -133,8 +132,8 @@ static enum fgw_err parse(struct fgw_arena *arena, const char *document,
 {
     struct fgw_error error;
     fgw_error_init(&error);
-    enum fgw_err err = fgw_s3_complete_list_parse(arena, fgw_bytes_str(document), out_parts,
-                                                  out_count, &error);
+    enum fgw_err err =
+        fgw_s3_complete_list_parse(arena, fgw_bytes_str(document), out_parts, out_count, &error);
     assert_int_equal(error.code, err);
     return err;
 }
@@ -146,13 +145,14 @@ static void good_lists(void **state)
     struct fgw_s3_listed_part *parts = NULL;
     size_t count = 0;
     fgw_arena_init(&arena, 0);
-    assert_int_equal(parse(&arena,
-                           "\xef\xbb\xbf<?xml version='1.0'?><!-- x --><a:CompleteMultipartUpload "
-                           "xmlns:a='urn:x'>\n<a:Part><a:ETag>&quot;abc&#34;</a:ETag>"
-                           "<a:PartNumber>\t7 </a:PartNumber><a:ChecksumCRC32>AAAAAQ=="
-                           "</a:ChecksumCRC32></a:Part>" PART("10000", "\"def\"") "</a:CompleteMultipartUpload>",
-                           &parts, &count),
-                     FGW_OK);
+    assert_int_equal(
+        parse(&arena,
+              "\xef\xbb\xbf<?xml version='1.0'?><!-- x --><a:CompleteMultipartUpload "
+              "xmlns:a='urn:x'>\n<a:Part><a:ETag>&quot;abc&#34;</a:ETag>"
+              "<a:PartNumber>\t7 </a:PartNumber><a:ChecksumCRC32>AAAAAQ=="
+              "</a:ChecksumCRC32></a:Part>" PART("10000", "\"def\"") "</a:CompleteMultipartUpload>",
+              &parts, &count),
+        FGW_OK);
     assert_int_equal(count, 2);
     assert_int_equal(parts[0].number, 7);
     assert_true(fgw_bytes_eq_str(parts[0].etag, "abc"));
@@ -222,8 +222,8 @@ static void lists_of_many_parts(void **state)
             (void)fgw_buf_appendf(&document, PART("%u", "0123456789abcdef0123456789abcdef"), i);
         }
         (void)fgw_buf_append_str(&document, "</CompleteMultipartUpload>");
-        enum fgw_err err = fgw_s3_complete_list_parse(&arena, fgw_buf_bytes(&document), &parts,
-                                                      &count, &error);
+        enum fgw_err err =
+            fgw_s3_complete_list_parse(&arena, fgw_buf_bytes(&document), &parts, &count, &error);
         assert_int_equal(err, parts_wanted <= 10000 ? FGW_OK : FGW_ERR_MALFORMED_XML);
         fgw_buf_deinit(&document);
         fgw_arena_deinit(&arena);
@@ -294,10 +294,14 @@ static void part_numbers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(checksums_from_parts), cmocka_unit_test(checksums_that_cannot_be),
-        cmocka_unit_test(etags),                cmocka_unit_test(extent_numbers),
-        cmocka_unit_test(good_lists),           cmocka_unit_test(bad_lists),
-        cmocka_unit_test(lists_of_many_parts),  cmocka_unit_test(checksum_settings),
+        cmocka_unit_test(checksums_from_parts),
+        cmocka_unit_test(checksums_that_cannot_be),
+        cmocka_unit_test(etags),
+        cmocka_unit_test(extent_numbers),
+        cmocka_unit_test(good_lists),
+        cmocka_unit_test(bad_lists),
+        cmocka_unit_test(lists_of_many_parts),
+        cmocka_unit_test(checksum_settings),
         cmocka_unit_test(part_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
