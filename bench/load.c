@@ -237,7 +237,7 @@ static void note_error(struct load *load, const char *what, struct fgw_bytes det
     load->errors++;
     if (load->first_error[0] == '\0') {
         (void)snprintf(load->first_error, sizeof load->first_error, "%s: %.*s", what,
-                       (int)(detail.len < 160 ? detail.len : 160), (const char *)detail.ptr);
+                       FGW_FMT(fgw_bytes_sub(detail, 0, 160)));
     }
 }
 
@@ -290,7 +290,9 @@ static bool parse_head(struct connection *c)
     c->body_left = 0;
     c->chunked = false;
     c->close_after = false;
-    c->status = all.len > 12 ? (unsigned)atol((const char *)all.ptr + 9) : 0;
+    uint64_t status;
+    bool known = fgw_bytes_to_u64(fgw_bytes_sub(all, 9, 3), &status) == FGW_OK;
+    c->status = known ? (unsigned)status : 0;
     while (fgw_bytes_split(&rest, '\n', &line)) {
         if (line.len > 0 && line.ptr[line.len - 1] == '\r') {
             line.len--;

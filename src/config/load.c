@@ -34,7 +34,8 @@ struct collection {
 
 /* -- reports -------------------------------------------------------------------------------- */
 
-static void report(struct fgw_buf *to, const char *format, va_list args)
+__attribute__((format(printf, 2, 0))) static void report(struct fgw_buf *to, const char *format,
+                                                         va_list args)
 {
     char line[1024];
     (void)vsnprintf(line, sizeof line, format, args);

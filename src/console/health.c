@@ -110,6 +110,6 @@ void fgw_health_json(struct fgw_health *health, struct fgw_buf *out)
     char *text = json_dumps(all, JSON_COMPACT);
     (void)fgw_buf_append_str(out, text == NULL ? "{}" : text);
     (void)fgw_buf_append_byte(out, '\n');
-    free(text);
+    fgw_xfree(text);
     json_decref(all);
 }

@@ -47,20 +47,18 @@ static enum fgw_err scan_line(struct fgw_http_scan *scan, struct fgw_bytes bytes
 static enum fgw_err check_start(struct fgw_http_scan *scan, struct fgw_bytes bytes,
                                 const char **out_reason)
 {
-    while (scan->at < bytes.len && !scan->in_head) {
-        uint8_t first = bytes.ptr[scan->at];
-        if (first == '\r' || first == '\n') {
-            return FGW_OK;
-        }
-        bool upper = first >= 'A' && first <= 'Z';
-        bool lower = first >= 'a' && first <= 'z';
-        if (!upper && !lower) {
-            *out_reason = first == 0x16 ? "This port speaks plain HTTP, not TLS."
-                                        : "This is not an HTTP request.";
-            return FGW_ERR_BAD_REQUEST;
-        }
-        scan->in_head = true;
+    struct fgw_bytes line = fgw_bytes_sub(bytes, scan->line_start, SIZE_MAX);
+    if (scan->in_head || line.len == 0 || line.ptr[0] == '\n') {
+        return FGW_OK;
     }
+    uint8_t lower = line.ptr[0] | 0x20;
+    bool is_line_end = line.ptr[0] == '\r' && (line.len == 1 || line.ptr[1] == '\n');
+    if (!is_line_end && (lower < 'a' || lower > 'z')) {
+        *out_reason = line.ptr[0] == 0x16 ? "This port speaks plain HTTP, not TLS."
+                                          : "This is not an HTTP request.";
+        return FGW_ERR_BAD_REQUEST;
+    }
+    scan->in_head = !is_line_end;
     return FGW_OK;
 }
 
@@ -249,8 +247,8 @@ static enum fgw_err check_parts(struct fgw_bytes head, const char **out_reason)
     *out_reason = "The request line is not valid.";
     if (!fgw_bytes_split(&rest, ' ', &method) || !is_token(method) ||
         !fgw_bytes_split(&rest, ' ', &target) || target.len == 0 || rest.len != 8 ||
-        !fgw_bytes_starts_with(rest, FGW_LIT("HTTP/")) || rest.ptr[6] != '.' ||
-        rest.ptr[5] < '0' || rest.ptr[5] > '9' || rest.ptr[7] < '0' || rest.ptr[7] > '9') {
+        !fgw_bytes_starts_with(rest, FGW_LIT("HTTP/")) || rest.ptr[6] != '.' || rest.ptr[5] < '0' ||
+        rest.ptr[5] > '9' || rest.ptr[7] < '0' || rest.ptr[7] > '9') {
         return FGW_ERR_BAD_REQUEST;
     }
     if (rest.ptr[5] != '1' || rest.ptr[7] > '1') {
@@ -279,8 +277,8 @@ static enum fgw_err llhttp_failed(const llhttp_t *parser, const struct builder *
         *out_reason = "Transfer-Encoding is not valid.";
         return FGW_ERR_BAD_REQUEST;
     default:
-        *out_reason = builder->too_many ? "There are too many headers."
-                                        : "The request head is not valid.";
+        *out_reason =
+            builder->too_many ? "There are too many headers." : "The request head is not valid.";
         return builder->too_many ? FGW_ERR_HEADER_SECTION_TOO_LARGE : FGW_ERR_BAD_REQUEST;
     }
 }
@@ -363,8 +361,7 @@ static enum fgw_err check_framing(const struct framing *framing, struct fgw_http
                                   const char **out_reason)
 {
     if (framing->transfer_encodings > 0) {
-        enum fgw_err err =
-            check_transfer_encoding(framing, request->version_minor, out_reason);
+        enum fgw_err err = check_transfer_encoding(framing, request->version_minor, out_reason);
         request->chunked = true;
         return err;
     }
@@ -503,9 +500,11 @@ static enum fgw_err finish_request(struct builder *builder, const llhttp_t *pars
     if (err == FGW_OK) {
         err = split_target(request, out_reason);
     }
-    bool has_body = request->chunked || request->content_length > 0;
-    request->expect_continue = has_body && request->version_minor > 0 &&
-                               fgw_bytes_ieq_str(framing.expect, "100-continue");
+    /* an empty body too: botocore waits for the interim answer then, and reads the next answer on
+     * the connection wrongly when the final one comes instead */
+    bool has_body = request->chunked || request->has_content_length;
+    request->expect_continue =
+        has_body && request->version_minor > 0 && fgw_bytes_ieq_str(framing.expect, "100-continue");
     return err;
 }
 

@@ -3,6 +3,7 @@
 #include "http/server_internal.h"
 
 #include <limits.h>
+#include <signal.h>
 
 /* -- start ------------------------------------------------------------------------------------- */
 
@@ -11,8 +12,7 @@ static void init_workers(struct fgw_http_server *server)
     struct fgw_workers *workers = server->options.workers;
     server->worker_count = fgw_workers_count(workers);
     server->workers = fgw_xcalloc(server->worker_count, sizeof *server->workers);
-    server->open_per_worker =
-        fgw_xcalloc(server->worker_count, sizeof *server->open_per_worker);
+    server->open_per_worker = fgw_xcalloc(server->worker_count, sizeof *server->open_per_worker);
     for (unsigned i = 0; i < server->worker_count; i++) {
         struct fgw_http_worker *worker = &server->workers[i];
         worker->server = server;
@@ -56,7 +56,7 @@ static enum fgw_err open_listeners(struct fgw_http_server *server, struct fgw_er
     return FGW_OK;
 }
 
-/* An eighth of what a connection may have in flight at least leaves room for its answer. */
+/* At most half of what a connection may have in flight: the rest is for its answer. */
 static size_t body_buffer_size(size_t conn_inflight_bytes)
 {
     size_t size = FGW_HTTP_BODY_BUFFER_SIZE;
@@ -70,6 +70,7 @@ enum fgw_err fgw_http_server_start(const struct fgw_http_server_options *options
                                    struct fgw_http_server **out_server, struct fgw_error *error)
 {
     FGW_CHECK(fgw_worker_index() == UINT_MAX);
+    (void)signal(SIGPIPE, SIG_IGN); /* sendfile has no MSG_NOSIGNAL */
     struct fgw_http_server *server = fgw_xcalloc(1, sizeof *server);
     server->options = *options;
     server->body_buffer_size = body_buffer_size(options->conn_inflight_bytes);
@@ -82,8 +83,8 @@ enum fgw_err fgw_http_server_start(const struct fgw_http_server_options *options
         fgw_http_server_free(server);
         return err;
     }
+    *out_server = server; /* before the first handler may run */
     fgw_workers_run(options->workers, start_accepting, server);
-    *out_server = server;
     return FGW_OK;
 }
 
@@ -107,8 +108,7 @@ static void stop_serving(void *arg, unsigned index)
         struct fgw_wait wait;
         fgw_wait_init(&wait, 1);
         worker->all_idle = &wait;
-        enum fgw_err err =
-            fgw_wait_until(&wait, fgw_loop_now_ms(worker->loop) + server->grace_ms);
+        enum fgw_err err = fgw_wait_until(&wait, fgw_loop_now_ms(worker->loop) + server->grace_ms);
         if (err != FGW_OK) {
             fgw_http_worker_break_all(worker);
             fgw_wait_for(&wait);

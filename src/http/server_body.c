@@ -110,10 +110,9 @@ static enum fgw_err wait_for_input(struct fgw_http_exchange *exchange)
     struct fgw_http_conn *conn = exchange->conn;
     uint64_t rate = conn->worker->server->options.min_body_rate_bytes_s;
     uint64_t begun_ms = fgw_loop_now_ms(conn->worker->loop);
-    fgw_conn_set_read_deadline(conn->net,
-                               rate == 0 ? FGW_CONN_NO_DEADLINE
-                                         : begun_ms + FGW_HTTP_RATE_WINDOW_MS -
-                                               body->window_waited_ms);
+    fgw_conn_set_read_deadline(conn->net, rate == 0 ? FGW_CONN_NO_DEADLINE
+                                                    : begun_ms + FGW_HTTP_RATE_WINDOW_MS -
+                                                          body->window_waited_ms);
     enum fgw_err err = fgw_conn_wait_readable(conn->net);
     body->window_waited_ms += fgw_loop_now_ms(conn->worker->loop) - begun_ms;
     if (err == FGW_OK && body->window_waited_ms < FGW_HTTP_RATE_WINDOW_MS) {
@@ -217,6 +216,7 @@ enum fgw_err fgw_http_body_read(struct fgw_http_exchange *exchange, struct fgw_b
     while (body->ended == FGW_OK) {
         enum fgw_err err = take_piece(body, &exchange->conn->input, out_piece);
         if (err == FGW_OK) {
+            body->continue_wanted = false; /* a client that sends already does not wait */
             return FGW_OK;
         }
         if (err == FGW_ERR_END) {
@@ -230,6 +230,10 @@ enum fgw_err fgw_http_body_read(struct fgw_http_exchange *exchange, struct fgw_b
             return body_failed(exchange, err);
         }
     }
+    if (body->ended == FGW_ERR_END && body->continue_wanted) {
+        enum fgw_err err = send_continue(exchange);
+        return err == FGW_OK ? FGW_ERR_END : body_failed(exchange, err);
+    }
     return body->ended;
 }
 
@@ -239,7 +243,7 @@ bool fgw_http_body_is_drainable(const struct fgw_http_exchange *exchange)
 {
     const struct fgw_http_body *body = &exchange->body;
     if (body->ended != FGW_OK) {
-        return body->ended == FGW_ERR_END;
+        return body->ended == FGW_ERR_END && !body->continue_wanted;
     }
     struct fgw_bytes view = fgw_http_input_view(&exchange->conn->input);
     if (body->kind == FGW_HTTP_BODY_LENGTH) {

@@ -20,11 +20,11 @@
 #include "net/tls.h"
 
 enum {
-    FGW_HTTP_SCRATCH_SIZE = 64 * 1024,   /* what one read of a head may bring along */
+    FGW_HTTP_SCRATCH_SIZE = 64 * 1024, /* what one read of a head may bring along */
     FGW_HTTP_BODY_BUFFER_SIZE = 256 * 1024,
     FGW_HTTP_SMALL_BUFFER_SIZE = 16 * 1024,
-    FGW_HTTP_DRAIN_MAX = 64 * 1024,      /* rest of a body that is read to keep the connection */
-    FGW_HTTP_RATE_WINDOW_MS = 20 * 1000  /* over which FGW_MIN_BODY_RATE is averaged */
+    FGW_HTTP_DRAIN_MAX = 64 * 1024,     /* rest of a body that is read to keep the connection */
+    FGW_HTTP_RATE_WINDOW_MS = 20 * 1000 /* over which FGW_MIN_BODY_RATE is averaged */
 };
 
 struct fgw_http_counters {
@@ -40,9 +40,9 @@ struct fgw_http_worker {
     unsigned idle_exchange_count;
     struct fgw_list idle_buffers; /* of FGW_HTTP_BODY_BUFFER_SIZE, linked through their bytes */
     unsigned idle_buffer_count;
-    unsigned busy;                /* connections owned by a fiber */
+    unsigned busy; /* connections owned by a fiber */
     unsigned lingering;
-    struct fgw_wait *all_idle;    /* signalled when busy becomes 0, while stopping */
+    struct fgw_wait *all_idle; /* signalled when busy becomes 0, while stopping */
     uint8_t *scratch;
     struct fgw_http_counters counters;
 };
@@ -84,13 +84,13 @@ struct fgw_http_conn {
     struct fgw_tls_context *tls; /* to begin with, NULL once the handshake is done or plain */
     enum fgw_http_conn_state state;
     bool is_tls;
-    bool counted;             /* in open_per_worker */
+    bool counted; /* in open_per_worker */
     bool head_begun;
-    bool last_read_short;     /* the socket is empty: wait before the next read */
+    bool last_read_short; /* the socket is empty: wait before the next read */
     uint64_t head_begun_ns;
     struct fgw_http_scan scan;
     struct fgw_http_input input; /* read and not consumed */
-    uint64_t counted_in;      /* bytes already in the worker's counters */
+    uint64_t counted_in;         /* bytes already in the worker's counters */
     uint64_t counted_out;
     char peer[FGW_ADDRESS_TEXT_SIZE];
 };
@@ -114,10 +114,10 @@ struct fgw_http_response {
     bool head_sent;
     bool ended;
     bool chunked;
-    bool no_body;        /* HEAD, 204, 304 */
-    bool keep;           /* what the head said; valid once it is sent */
-    uint64_t written;    /* by the handler */
-    uint64_t sent;       /* to the client */
+    bool no_body;     /* HEAD, 204, 304 */
+    bool keep;        /* what the head said; valid once it is sent */
+    uint64_t written; /* by the handler */
+    uint64_t sent;    /* to the client */
     struct fgw_buf headers;
     struct fgw_buf pending; /* small writes, gathered */
     char prefix[320];

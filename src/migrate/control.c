@@ -157,8 +157,8 @@ static enum fgw_migrate_exit ensure_lock_row(struct fgw_migrate_engine *e)
             row = (struct fgw_migrate_lock_row){.lease_ms = e->options.timing.lease_ms};
             answer = e->ops->lock_insert(e->context, e->keyspace, &row, &applied);
         }
-        if (answer.class != FGW_MIGRATE_OK && !fgw_migrate_transient(&answer)
-            && answer.class != FGW_MIGRATE_NOT_FOUND) {
+        if (answer.class != FGW_MIGRATE_OK && !fgw_migrate_transient(&answer) &&
+            answer.class != FGW_MIGRATE_NOT_FOUND) {
             return fgw_migrate_refused(e, "making the lock row", &answer);
         }
         if (fgw_migrate_now(e) - began > e->options.timing.wait_limit_ms) {
@@ -168,6 +168,18 @@ static enum fgw_migrate_exit ensure_lock_row(struct fgw_migrate_engine *e)
             fgw_migrate_sleep_about(e, e->options.timing.poll_ms);
         }
     }
+}
+
+enum fgw_migrate_exit fgw_migrate_bootstrap_lock(struct fgw_migrate_engine *e)
+{
+    const struct fgw_migrate_statement *table;
+    for (size_t i = 0; (table = fgw_migrate_control_table(e, i)) != NULL; i++) {
+        if (strcmp(table->table, "fgw_schema_lock") == 0) {
+            enum fgw_migrate_exit exit = ensure_table(e, table);
+            return exit == FGW_MIGRATE_EXIT_OK ? ensure_lock_row(e) : exit;
+        }
+    }
+    return FGW_MIGRATE_EXIT_INTERNAL;
 }
 
 enum fgw_migrate_exit fgw_migrate_bootstrap(struct fgw_migrate_engine *e)

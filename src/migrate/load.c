@@ -16,8 +16,8 @@ static enum fgw_migrate_exit again(struct fgw_migrate_engine *e, struct retry *r
 {
     bool lagging = answer->class == FGW_MIGRATE_NOT_FOUND && retry->attempt < NOT_FOUND_TRIES;
     bool late = fgw_migrate_now(e) - retry->began_ms >= e->options.timing.wait_limit_ms;
-    if ((!fgw_migrate_transient(answer) && !lagging) || late
-        || e->ops->stop_requested(e->context)) {
+    if ((!fgw_migrate_transient(answer) && !lagging) || late ||
+        e->ops->stop_requested(e->context)) {
         return fgw_migrate_refused(e, what, answer);
     }
     if (e->lease.held) {
@@ -45,9 +45,8 @@ enum fgw_migrate_exit fgw_migrate_look(struct fgw_migrate_engine *e, const char 
 {
     struct retry retry = retry_begin(e);
     for (;;) {
-        struct fgw_migrate_answer answer =
-            e->ops->read_table(e->context, e->keyspace, table, (coordinator + retry.attempt) % 2,
-                               e->arena, out_table);
+        struct fgw_migrate_answer answer = e->ops->read_table(
+            e->context, e->keyspace, table, (coordinator + retry.attempt) % 2, e->arena, out_table);
         if (answer.class == FGW_MIGRATE_OK) {
             return FGW_MIGRATE_EXIT_OK;
         }
@@ -58,13 +57,14 @@ enum fgw_migrate_exit fgw_migrate_look(struct fgw_migrate_engine *e, const char 
     }
 }
 
-static enum fgw_migrate_exit look_into(struct fgw_migrate_engine *e, const char *name)
+static enum fgw_migrate_exit look_into(struct fgw_migrate_engine *e, const char *name,
+                                       unsigned coordinator)
 {
     if (fgw_migrate_catalog_find(&e->now.catalog, name) != NULL) {
         return FGW_MIGRATE_EXIT_OK;
     }
     struct fgw_migrate_table *table = NULL;
-    enum fgw_migrate_exit exit = fgw_migrate_look(e, name, 0, &table);
+    enum fgw_migrate_exit exit = fgw_migrate_look(e, name, coordinator, &table);
     if (exit == FGW_MIGRATE_EXIT_OK && table != NULL) {
         fgw_migrate_catalog_put(&e->now.catalog, table);
     }
@@ -91,13 +91,13 @@ static enum fgw_migrate_exit load_catalog(struct fgw_migrate_engine *e)
         }
     }
     for (size_t i = 0; i < count && exit == FGW_MIGRATE_EXIT_OK; i++) {
-        exit = look_into(e, names[i]);
+        exit = look_into(e, names[i], 0);
     }
     for (size_t i = 0; i < e->set->file_count && exit == FGW_MIGRATE_EXIT_OK; i++) {
         const struct fgw_migrate_file *file = &e->set->files[i];
         for (int k = 0; k < file->step_count && exit == FGW_MIGRATE_EXIT_OK; k++) {
             if (file->steps[k].statement.class == FGW_MIGRATE_CREATE_TABLE) {
-                exit = look_into(e, file->steps[k].statement.table);
+                exit = look_into(e, file->steps[k].statement.table, 0);
             }
         }
     }
@@ -108,17 +108,23 @@ static enum fgw_migrate_exit load_catalog(struct fgw_migrate_engine *e)
 static enum fgw_migrate_exit load_control_shapes(struct fgw_migrate_engine *e)
 {
     e->now.control = true;
+    if (e->lease.held) {
+        return FGW_MIGRATE_EXIT_OK; /* seen and used since; a catalog may be behind, the lease not */
+    }
     const struct fgw_migrate_statement *want;
     for (size_t i = 0; (want = fgw_migrate_control_table(e, i)) != NULL; i++) {
-        enum fgw_migrate_exit exit = look_into(e, want->table);
+        enum fgw_migrate_exit exit = look_into(e, want->table, 0);
+        if (exit == FGW_MIGRATE_EXIT_OK) {
+            exit = look_into(e, want->table, 1); /* only if the first server did not know it */
+        }
         if (exit != FGW_MIGRATE_EXIT_OK) {
             return exit;
         }
         struct fgw_migrate_diff diff;
         fgw_migrate_table_compare(e->arena, want->create,
                                   fgw_migrate_catalog_find(&e->now.catalog, want->table), &diff);
-        e->now.control = e->now.control && !diff.missing_table && !diff.key && !diff.type
-                         && diff.missing_count == 0;
+        e->now.control = e->now.control && !diff.missing_table && !diff.key && !diff.type &&
+                         diff.missing_count == 0;
     }
     return FGW_MIGRATE_EXIT_OK;
 }
@@ -196,8 +202,8 @@ enum fgw_migrate_exit fgw_migrate_load(struct fgw_migrate_engine *e)
     if (exit == FGW_MIGRATE_EXIT_OK) {
         exit = load_rows(e);
     }
-    if (exit == FGW_MIGRATE_EXIT_OK && e->now.have_state
-        && strcmp(e->now.state.set_name, e->set->name) != 0) {
+    if (exit == FGW_MIGRATE_EXIT_OK && e->now.have_state &&
+        strcmp(e->now.state.set_name, e->set->name) != 0) {
         exit = wrong_set(e);
     }
     return exit;

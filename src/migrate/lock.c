@@ -106,8 +106,8 @@ static enum fgw_migrate_exit renew_guarded(struct fgw_migrate_engine *e, enum fg
         }
         uint64_t sent_at_ms = fgw_migrate_now(e);
         bool applied = false;
-        struct fgw_migrate_answer answer = e->ops->lock_update(e->context, lane, e->keyspace, &row,
-                                                               set, &seen, &applied);
+        struct fgw_migrate_answer answer =
+            e->ops->lock_update(e->context, lane, e->keyspace, &row, set, &seen, &applied);
         if (answer.class == FGW_MIGRATE_OK && applied) {
             renewed(e, &row, sent_at_ms);
             return FGW_MIGRATE_EXIT_OK;
@@ -160,9 +160,8 @@ enum fgw_migrate_exit fgw_migrate_lost(struct fgw_migrate_engine *e)
     }
     struct fgw_migrate_finding *finding =
         fgw_migrate_find(e, FGW_MIGRATE_LEASE_LOST, FGW_MIGRATE_ERROR);
-    finding->cause = e->lease.unreachable
-                         ? "no renewal was answered before the lease could end"
-                         : "another process has taken the lock over";
+    finding->cause = e->lease.unreachable ? "no renewal was answered before the lease could end"
+                                          : "another process has taken the lock over";
     if (!e->lease.unreachable) {
         finding->holder = fgw_migrate_holder_text(e, &e->lease.winner);
     }
@@ -204,7 +203,8 @@ enum fgw_migrate_exit fgw_migrate_outwait(struct fgw_migrate_engine *e)
             said = true;
             fgw_migrate_logf(e, FGW_MIGRATE_LOG_INFO,
                              "the lock was taken over: waiting %u s until no statement of the old"
-                             " holder can be under way", timing->ddl_timeout_ms / 1000);
+                             " holder can be under way",
+                             timing->ddl_timeout_ms / 1000);
         }
         fgw_migrate_sleep(e, timing->poll_ms);
     }
@@ -222,24 +222,30 @@ struct waiting {
     struct fgw_migrate_lock_row seen;
 };
 
+/* A table that is not there, or of another shape, holds no evidence. */
+static bool no_evidence(const struct fgw_migrate_answer *answer)
+{
+    return answer->class == FGW_MIGRATE_NOT_FOUND || answer->class == FGW_MIGRATE_PERMANENT;
+}
+
 /* Highest epoch in the evidence: a lock row restored or made anew must not restart the count. */
 static enum fgw_migrate_exit evidence_epoch(struct fgw_migrate_engine *e, int64_t *out_epoch)
 {
     struct fgw_migrate_state_row state;
     bool found = false;
     struct fgw_migrate_answer answer = e->ops->state_read(e->context, e->keyspace, &state, &found);
-    if (answer.class != FGW_MIGRATE_OK) {
+    if (answer.class != FGW_MIGRATE_OK && !no_evidence(&answer)) {
         return FGW_MIGRATE_EXIT_UNREACHABLE;
     }
+    int64_t epoch = answer.class == FGW_MIGRATE_OK && found ? state.epoch : 0;
     struct fgw_migrate_journal_row *rows;
-    size_t count;
+    size_t count = 0;
     fgw_arena_reset(e->scratch);
     answer = e->ops->journal_read(e->context, e->keyspace, e->set->name, e->scratch, &rows, &count);
-    if (answer.class != FGW_MIGRATE_OK) {
+    if (answer.class != FGW_MIGRATE_OK && !no_evidence(&answer)) {
         return FGW_MIGRATE_EXIT_UNREACHABLE;
     }
-    int64_t epoch = found ? state.epoch : 0;
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; answer.class == FGW_MIGRATE_OK && i < count; i++) {
         epoch = rows[i].epoch > epoch ? rows[i].epoch : epoch;
     }
     *out_epoch = epoch;
@@ -276,13 +282,13 @@ static void take(struct fgw_migrate_engine *e, const struct fgw_migrate_lock_row
 }
 
 /* One conditional write; *out_taken false sends the caller back to reading. */
-static void try_take(struct fgw_migrate_engine *e, const struct fgw_migrate_lock_row *seen,
-                     bool *out_taken)
+static enum fgw_migrate_exit try_take(struct fgw_migrate_engine *e,
+                                      const struct fgw_migrate_lock_row *seen, bool *out_taken)
 {
     *out_taken = false;
     int64_t evidence;
     if (evidence_epoch(e, &evidence) != FGW_MIGRATE_EXIT_OK) {
-        return;
+        return FGW_MIGRATE_EXIT_OK;
     }
     fgw_migrate_point(e, FGW_MIGRATE_AT_ACQUIRE);
     struct fgw_migrate_lock_row row = my_row(e, seen, evidence);
@@ -295,6 +301,8 @@ static void try_take(struct fgw_migrate_engine *e, const struct fgw_migrate_lock
         take(e, &row, sent_at_ms, !fgw_migrate_uuid_nil(&seen->owner));
         *out_taken = true;
     }
+    bool refused = answer.class == FGW_MIGRATE_AUTH || answer.class == FGW_MIGRATE_PERMANENT;
+    return refused ? fgw_migrate_refused(e, "taking the lock", &answer) : FGW_MIGRATE_EXIT_OK;
 }
 
 /* The row carries our id though no clean answer said so: an earlier write applied late. Only a
@@ -400,8 +408,8 @@ static enum fgw_migrate_exit look_once(struct fgw_migrate_engine *e, struct wait
             *out_done = true;
             return FGW_MIGRATE_EXIT_OK;
         }
-        try_take(e, &row, out_taken);
-        return FGW_MIGRATE_EXIT_OK;
+        enum fgw_migrate_exit exit = try_take(e, &row, out_taken);
+        return exit == FGW_MIGRATE_EXIT_OK && !*out_taken && late ? give_up(e, w) : exit;
     }
     w->waited = true;
     say_waiting(e, w);

@@ -12,13 +12,13 @@ struct fgw_migrate_lease {
     bool held;
     bool lost;
     bool stopping;
-    bool unreachable; /* lost because nothing answered in time */
-    bool taken_over;  /* from a holder that did not release */
+    bool unreachable;       /* lost because nothing answered in time */
+    bool taken_over;        /* from a holder that did not release */
     bool taken_destructive; /* whose last step was a repair's or a DROP */
     uint64_t acquired_at_ms;
     uint64_t valid_until_ms;
     uint64_t renewed_at_ms;
-    struct fgw_migrate_lock_row row; /* as last known to be in the database, ours */
+    struct fgw_migrate_lock_row row;    /* as last known to be in the database, ours */
     struct fgw_migrate_lock_row winner; /* who has it instead */
 };
 
@@ -80,7 +80,8 @@ enum fgw_migrate_exit fgw_migrate_refused(struct fgw_migrate_engine *e, const ch
                                           const struct fgw_migrate_answer *answer);
 /* Worth trying again without having changed anything (reads, and writes that are idempotent). */
 bool fgw_migrate_transient(const struct fgw_migrate_answer *answer);
-const char *fgw_migrate_step_text(struct fgw_migrate_engine *e, const struct fgw_migrate_step *step);
+const char *fgw_migrate_step_text(struct fgw_migrate_engine *e,
+                                  const struct fgw_migrate_step *step);
 void fgw_migrate_uuid_text(const struct fgw_migrate_uuid *uuid, char out_text[37]);
 bool fgw_migrate_uuid_nil(const struct fgw_migrate_uuid *uuid);
 bool fgw_migrate_uuid_eq(const struct fgw_migrate_uuid *a, const struct fgw_migrate_uuid *b);
@@ -108,6 +109,8 @@ const char *fgw_migrate_holder_text(struct fgw_migrate_engine *e,
 /* -- control.c ----------------------------------------------------------------------------- */
 /* Makes and checks the control tables and the lock row; any number may do so at once. */
 enum fgw_migrate_exit fgw_migrate_bootstrap(struct fgw_migrate_engine *e);
+/* Only the lock's table and row. */
+enum fgw_migrate_exit fgw_migrate_bootstrap_lock(struct fgw_migrate_engine *e);
 /* Expected shape of control table `index` (NULL behind the last). */
 const struct fgw_migrate_statement *fgw_migrate_control_table(struct fgw_migrate_engine *e,
                                                               size_t index);
@@ -139,11 +142,7 @@ bool fgw_migrate_mirror_exact(const struct fgw_migrate_engine *e);
 int64_t fgw_migrate_advertised(const struct fgw_migrate_engine *e);
 
 /* -- plan.c -------------------------------------------------------------------------------- */
-enum fgw_migrate_inspection {
-    FGW_MIGRATE_ABSENT,
-    FGW_MIGRATE_SATISFIED,
-    FGW_MIGRATE_CONFLICT
-};
+enum fgw_migrate_inspection { FGW_MIGRATE_ABSENT, FGW_MIGRATE_SATISFIED, FGW_MIGRATE_CONFLICT };
 /* Postcondition of a step against a table (NULL: absent). *out_diff "" or the difference. */
 enum fgw_migrate_inspection fgw_migrate_inspect(struct fgw_migrate_engine *e,
                                                 const struct fgw_migrate_step *step,
@@ -160,6 +159,11 @@ enum fgw_migrate_exit fgw_migrate_compat_exit(struct fgw_migrate_engine *e);
 bool fgw_migrate_work_left(const struct fgw_migrate_engine *e);
 bool fgw_migrate_in_scope(const struct fgw_migrate_engine *e, const struct fgw_migrate_file *file);
 bool fgw_migrate_recorded(const struct fgw_migrate_journal_row *row);
+
+/* Journal mark of rows a repair moved to `saved` and brought back. */
+void fgw_migrate_copy_sha(struct fgw_migrate_engine *e, const char *saved,
+                          char out_sha[FGW_MIGRATE_SHA_MAX]);
+bool fgw_migrate_copied_back(struct fgw_migrate_engine *e, const char *saved);
 
 /* -- adopt.c ------------------------------------------------------------------------------- */
 struct fgw_migrate_adoption {
@@ -195,8 +199,12 @@ enum fgw_migrate_exit fgw_migrate_set_intent(struct fgw_migrate_engine *e, int64
 enum fgw_migrate_exit fgw_migrate_compare_all(struct fgw_migrate_engine *e, bool report);
 
 /* -- up.c ---------------------------------------------------------------------------------- */
+/* Runs the open steps of the plan, S0 to S11; `how` goes into the journal. Under the lock. */
 enum fgw_migrate_exit fgw_migrate_run_open(struct fgw_migrate_engine *e, const char *how);
+/* Loads afresh and compares. */
+enum fgw_migrate_exit fgw_migrate_verify_locked(struct fgw_migrate_engine *e);
 
+/* Fills the report from what was loaded last. */
 enum fgw_migrate_exit fgw_migrate_finish(struct fgw_migrate_engine *e, const char *command,
                                          enum fgw_migrate_exit exit);
 

@@ -4,6 +4,8 @@
 #include "net/conn.h"
 
 #include <errno.h>
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -17,9 +19,8 @@ enum {
 
 static void signal_side(struct fgw_conn_side *side)
 {
-    struct fgw_wait *wait = side->wait;
-    side->wait = NULL;
-    fgw_wait_signal(wait);
+    side->waiting = false;
+    fgw_wait_signal(&side->wait);
 }
 
 static void on_ready(void *arg, int events)
@@ -27,20 +28,20 @@ static void on_ready(void *arg, int events)
     struct fgw_conn *conn = arg;
     int unwanted = 0;
     if ((events & FGW_POLL_WRITE) != 0) {
-        if (conn->writer.wait != NULL) {
+        if (conn->writer.waiting) {
             signal_side(&conn->writer);
         } else {
             unwanted |= FGW_POLL_WRITE;
         }
     }
     bool readable = (events & FGW_POLL_READ) != 0;
-    if (readable && conn->reader.wait == NULL && conn->watch == NULL) {
+    if (readable && !conn->reader.waiting && conn->watch == NULL) {
         unwanted |= FGW_POLL_READ;
     }
     if (unwanted != 0) {
         fgw_poll_set(conn->poll, fgw_poll_events(conn->poll) & ~unwanted);
     }
-    if (readable && conn->reader.wait != NULL) {
+    if (readable && conn->reader.waiting) {
         signal_side(&conn->reader);
     } else if (readable && conn->watch != NULL) {
         conn->watch(conn->watch_arg, FGW_CONN_READABLE); /* may free conn */
@@ -70,7 +71,7 @@ void fgw_conn_close(struct fgw_conn *conn)
     if (conn == NULL) {
         return;
     }
-    FGW_CHECK(conn->reader.wait == NULL && conn->writer.wait == NULL);
+    FGW_CHECK(!conn->reader.waiting && !conn->writer.waiting);
     fgw_conn_tls_shutdown(conn);
     fgw_conn_tls_free(conn);
     fgw_sweep_remove(conn);
@@ -84,10 +85,10 @@ void fgw_conn_break(struct fgw_conn *conn)
 {
     conn->broken = true;
     (void)shutdown(conn->fd, SHUT_RDWR);
-    if (conn->reader.wait != NULL) {
+    if (conn->reader.waiting) {
         signal_side(&conn->reader);
     }
-    if (conn->writer.wait != NULL) {
+    if (conn->writer.waiting) {
         signal_side(&conn->writer);
     }
 }
@@ -152,16 +153,17 @@ void fgw_conn_set_write_deadline(struct fgw_conn *conn, uint64_t deadline_ms)
     conn->writer.deadline_ms = deadline_ms;
 }
 
-void fgw_conn_set_write_stall(struct fgw_conn *conn, uint64_t stall_ms)
+void fgw_conn_set_write_stall(struct fgw_conn *conn, uint64_t stall_ms, uint64_t min_bytes)
 {
     conn->write_stall_ms = stall_ms;
+    conn->write_stall_bytes = min_bytes == 0 ? 1 : min_bytes;
 }
 
 /* -- waiting ---------------------------------------------------------------------------------- */
 
 static void check_side(struct fgw_conn_side *side, uint64_t now_ms)
 {
-    if (side->wait != NULL && now_ms >= side->wait_until_ms) {
+    if (side->waiting && now_ms >= side->wait_until_ms) {
         side->timed_out = true;
         signal_side(side);
     }
@@ -169,7 +171,7 @@ static void check_side(struct fgw_conn_side *side, uint64_t now_ms)
 
 void fgw_conn_check_deadlines(struct fgw_conn *conn, uint64_t now_ms)
 {
-    bool fiber_reads = conn->reader.wait != NULL;
+    bool fiber_reads = conn->reader.waiting;
     check_side(&conn->writer, now_ms);
     check_side(&conn->reader, now_ms);
     if (!fiber_reads && conn->watch != NULL && now_ms >= conn->reader.deadline_ms) {
@@ -178,32 +180,51 @@ void fgw_conn_check_deadlines(struct fgw_conn *conn, uint64_t now_ms)
     }
 }
 
-enum fgw_err fgw_conn_wait_ready(struct fgw_conn *conn, int event)
+/* One wait, at most until until_ms. */
+static enum fgw_err wait_once(struct fgw_conn *conn, struct fgw_conn_side *side, int event,
+                              uint64_t until_ms)
 {
-    struct fgw_conn_side *side = event == FGW_POLL_READ ? &conn->reader : &conn->writer;
-    FGW_CHECK(side->wait == NULL);
-    if (conn->broken) {
-        return FGW_ERR_CLIENT_GONE;
-    }
-    uint64_t now_ms = fgw_loop_now_ms(conn->loop);
-    if (now_ms >= side->deadline_ms) {
-        return FGW_ERR_TIMEOUT;
-    }
-    side->wait_until_ms = side->deadline_ms;
-    if (side == &conn->writer && conn->write_stall_ms != 0 &&
-        now_ms + conn->write_stall_ms < side->wait_until_ms) {
-        side->wait_until_ms = now_ms + conn->write_stall_ms;
-    }
-    struct fgw_wait wait;
-    fgw_wait_init(&wait, 1);
-    side->wait = &wait;
+    FGW_CHECK(!side->waiting);
+    fgw_wait_init(&side->wait, 1);
+    side->waiting = true;
+    side->wait_until_ms = until_ms;
     side->timed_out = false;
     fgw_poll_set(conn->poll, fgw_poll_events(conn->poll) | event);
-    fgw_wait_for(&wait);
+    fgw_wait_for(&side->wait);
     if (conn->broken) {
         return FGW_ERR_CLIENT_GONE;
     }
     return side->timed_out ? FGW_ERR_TIMEOUT : FGW_OK;
+}
+
+/* Bytes written and not yet acknowledged by the peer's kernel. */
+static uint64_t queued_bytes(const struct fgw_conn *conn)
+{
+    int queued = 0;
+    return ioctl(conn->fd, SIOCOUTQ, &queued) == 0 && queued > 0 ? (uint64_t)queued : 0;
+}
+
+enum fgw_err fgw_conn_wait_ready(struct fgw_conn *conn, int event)
+{
+    struct fgw_conn_side *side = event == FGW_POLL_READ ? &conn->reader : &conn->writer;
+    bool stalls = side == &conn->writer && conn->write_stall_ms != 0;
+    for (;;) {
+        uint64_t now_ms = fgw_loop_now_ms(conn->loop);
+        if (conn->broken) {
+            return FGW_ERR_CLIENT_GONE;
+        }
+        if (now_ms >= side->deadline_ms) {
+            return FGW_ERR_TIMEOUT;
+        }
+        if (!stalls || now_ms + conn->write_stall_ms >= side->deadline_ms) {
+            return wait_once(conn, side, event, side->deadline_ms);
+        }
+        uint64_t before = queued_bytes(conn);
+        enum fgw_err err = wait_once(conn, side, event, now_ms + conn->write_stall_ms);
+        if (err != FGW_ERR_TIMEOUT || queued_bytes(conn) + conn->write_stall_bytes > before) {
+            return err;
+        }
+    }
 }
 
 enum fgw_err fgw_conn_wait_readable(struct fgw_conn *conn)

@@ -30,11 +30,28 @@ enum fgw_err fgw_s3_answer_empty(struct fgw_s3_request *request, int status)
     return fgw_s3_end(request);
 }
 
+/* The XML declaration went out before the white space: only it may not come twice. */
+static enum fgw_err end_late(struct fgw_s3_request *request, struct fgw_bytes document)
+{
+    struct fgw_buf declaration;
+    fgw_buf_init(&declaration, 0);
+    fgw_xml_begin(&declaration);
+    if (fgw_bytes_starts_with(document, fgw_buf_bytes(&declaration))) {
+        document = fgw_bytes_sub(document, declaration.len, SIZE_MAX);
+    }
+    fgw_buf_deinit(&declaration);
+    enum fgw_err err = fgw_http_response_write(request->exchange, document);
+    return err == FGW_OK ? fgw_s3_end(request) : err;
+}
+
 enum fgw_err fgw_s3_answer_xml(struct fgw_s3_request *request, const struct fgw_buf *xml)
 {
     enum fgw_err err = fgw_buf_status(xml);
     if (err != FGW_OK) {
         return fgw_error_set(&request->error, FGW_ERR_INTERNAL, "The answer is too large.");
+    }
+    if (request->late) {
+        return end_late(request, fgw_buf_bytes(xml));
     }
     fgw_s3_start(request, 200, (int64_t)xml->len);
     fgw_http_response_header(request->exchange, "Content-Type", FGW_LIT("application/xml"));
@@ -79,9 +96,22 @@ static void error_headers(struct fgw_s3_request *request, enum fgw_err err)
     }
 }
 
+static void answer_late_error(struct fgw_s3_request *request, enum fgw_err err)
+{
+    struct fgw_buf document;
+    fgw_buf_init(&document, ERROR_DOCUMENT_MAX);
+    fgw_s3_error_document(request, err, &document);
+    (void)end_late(request, fgw_buf_bytes(&document));
+    fgw_buf_deinit(&document);
+}
+
 void fgw_s3_answer_error(struct fgw_s3_request *request, enum fgw_err err)
 {
     if (err == FGW_ERR_CLIENT_GONE) {
+        return;
+    }
+    if (request->late) {
+        answer_late_error(request, err);
         return;
     }
     if (fgw_http_response_started(request->exchange)) {

@@ -12,10 +12,11 @@ enum fgw_err fgw_s3_answer_empty(struct fgw_s3_request *request, int status);
 /* Sends what is buffered and ends the answer. */
 enum fgw_err fgw_s3_end(struct fgw_s3_request *request);
 /* A whole answer of type application/xml; FGW_ERR_TOO_LARGE when the buffer overflowed. Extra
- * headers cannot be added. */
+ * headers cannot be added. Ends an answer that late.h has begun. */
 enum fgw_err fgw_s3_answer_xml(struct fgw_s3_request *request, const struct fgw_buf *xml);
 
-/* Writes the error document of request->error for `err` (a HEAD request gets the status only).
+/* Writes the error document of request->error for `err` (a HEAD request gets the status only); into
+ * the 200 that late.h has begun, when it has.
  * Breaks the connection when an answer had been started already; does nothing when the client is
  * gone. */
 void fgw_s3_answer_error(struct fgw_s3_request *request, enum fgw_err err);

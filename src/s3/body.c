@@ -81,7 +81,7 @@ enum fgw_err fgw_s3_body_plan(struct fgw_s3_request *request,
     body->request = request;
     body->options = *options;
     enum fgw_err err = plan_content_md5(body);
-    if (err == FGW_OK) {
+    if (err == FGW_OK && !options->checksum_of_object) {
         err = fgw_s3_checksum_wish(request, &body->wish);
     }
     if (err == FGW_OK && options->need_integrity && !body->has_content_md5 &&
@@ -89,6 +89,9 @@ enum fgw_err fgw_s3_body_plan(struct fgw_s3_request *request,
         err = fgw_error_set(&request->error, FGW_ERR_INVALID_REQUEST,
                             "Missing required header for this request: Content-MD5 OR "
                             "x-amz-checksum-*");
+    }
+    if (err == FGW_OK && body->wish.algorithm == FGW_CHECKSUM_NONE) {
+        body->wish.algorithm = options->want_checksum;
     }
     if (err == FGW_OK) {
         err = plan_length(body);
@@ -292,9 +295,7 @@ static enum fgw_err take_trailer_value(struct fgw_s3_body *body)
         return fgw_error_set(&body->request->error, FGW_ERR_MALFORMED_TRAILER, NULL);
     }
     if (fgw_s3_checksum_parse(body->wish.algorithm, value, body->wish.expected) != FGW_OK) {
-        return fgw_error_set(&body->request->error, FGW_ERR_INVALID_REQUEST,
-                             "Value for %s header is invalid.",
-                             fgw_s3_checksum_header(body->wish.algorithm));
+        return fgw_s3_bad_checksum(body->request, body->wish.algorithm);
     }
     body->wish.has_expected = true;
     return FGW_OK;
@@ -354,8 +355,15 @@ enum fgw_err fgw_s3_body_collect(struct fgw_s3_request *request, size_t max_byte
     struct fgw_s3_body_options options = {.max_bytes = max_bytes,
                                           .too_large = FGW_ERR_MALFORMED_XML,
                                           .need_integrity = need_integrity};
+    return fgw_s3_body_collect_with(request, &options, out);
+}
+
+enum fgw_err fgw_s3_body_collect_with(struct fgw_s3_request *request,
+                                      const struct fgw_s3_body_options *options,
+                                      struct fgw_buf *out)
+{
     struct fgw_s3_body *body = NULL;
-    enum fgw_err err = fgw_s3_body_plan(request, &options, &body);
+    enum fgw_err err = fgw_s3_body_plan(request, options, &body);
     if (err == FGW_OK) {
         err = fgw_s3_body_run(body, append, out);
     }

@@ -21,6 +21,8 @@ struct fgw_s3_body_options {
     bool need_length;       /* MISSING_CONTENT_LENGTH when the request tells no length at all */
     bool need_integrity;    /* INVALID_REQUEST without Content-MD5 or a checksum */
     bool want_md5;          /* compute the MD5 also without Content-MD5 */
+    enum fgw_checksum want_checksum; /* computed when the request asks for none */
+    bool checksum_of_object; /* x-amz-checksum-* speaks of an object, not of this body */
 };
 
 struct fgw_s3_body {
@@ -61,5 +63,8 @@ void fgw_s3_body_deinit(struct fgw_s3_body *body);
 /* plan and run into a buffer: for XML bodies, at most max_bytes (else MALFORMED_XML). */
 enum fgw_err fgw_s3_body_collect(struct fgw_s3_request *request, size_t max_bytes,
                                  bool need_integrity, struct fgw_buf *out) FGW_MUST_CHECK;
+enum fgw_err fgw_s3_body_collect_with(struct fgw_s3_request *request,
+                                      const struct fgw_s3_body_options *options,
+                                      struct fgw_buf *out) FGW_MUST_CHECK;
 
 #endif

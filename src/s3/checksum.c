@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/crc.h"
 #include "base/encode.h"
+#include "s3/engine_internal.h"
 
 struct row {
     const char *name;
@@ -104,6 +105,13 @@ static enum fgw_err refuse(struct fgw_s3_request *request, const char *message)
     return fgw_error_set(&request->error, FGW_ERR_INVALID_REQUEST, "%s", message);
 }
 
+enum fgw_err fgw_s3_bad_checksum(struct fgw_s3_request *request, enum fgw_checksum algorithm)
+{
+    return fgw_error_set(&request->error,
+                         request->s3->strict_aws ? FGW_ERR_INVALID_REQUEST : FGW_ERR_BAD_DIGEST,
+                         "Value for %s header is invalid.", fgw_s3_checksum_header(algorithm));
+}
+
 static bool is_setting(struct fgw_bytes name)
 {
     return fgw_bytes_ieq_str(name, "x-amz-checksum-algorithm") ||
@@ -126,8 +134,7 @@ static enum fgw_err take_value(struct fgw_s3_request *request,
                                "are not allowed.");
     }
     if (fgw_s3_checksum_parse(algorithm, header->value, wish->expected) != FGW_OK) {
-        return fgw_error_set(&request->error, FGW_ERR_INVALID_REQUEST,
-                             "Value for %s header is invalid.", fgw_s3_checksum_header(algorithm));
+        return fgw_s3_bad_checksum(request, algorithm);
     }
     wish->algorithm = algorithm;
     wish->has_expected = true;

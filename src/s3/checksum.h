@@ -36,9 +36,14 @@ struct fgw_s3_checksum_wish {
 };
 
 /* Reads x-amz-checksum-*, x-amz-trailer and x-amz-sdk-checksum-algorithm. FGW_ERR_INVALID_REQUEST
- * for unknown algorithms, bad values, two values, and names that contradict each other. */
+ * for unknown algorithms, two values, and names that contradict each other; fgw_s3_bad_checksum for
+ * bad values. */
 enum fgw_err fgw_s3_checksum_wish(struct fgw_s3_request *request,
                                   struct fgw_s3_checksum_wish *out_wish) FGW_MUST_CHECK;
+
+/* A value that is no value of the algorithm: FGW_ERR_BAD_DIGEST, as the public suite wants it;
+ * INVALID_REQUEST when strict_aws. */
+enum fgw_err fgw_s3_bad_checksum(struct fgw_s3_request *request, enum fgw_checksum algorithm);
 
 /* Running computation. Zero-initialise; end or deinit frees what it holds. */
 struct fgw_s3_checksummer {

@@ -39,7 +39,7 @@ enum { CONTENT_TYPE = 0, CONTENT_ENCODING = 3 };
 
 struct fgw_bytes fgw_s3_content_encoding(struct fgw_arena *arena, struct fgw_bytes value)
 {
-    uint8_t *kept = fgw_arena_alloc(arena, value.len + 1);
+    uint8_t *kept = fgw_arena_alloc(arena, 2 * value.len + 1);
     size_t len = 0;
     struct fgw_bytes rest = value;
     struct fgw_bytes token;
@@ -50,6 +50,7 @@ struct fgw_bytes fgw_s3_content_encoding(struct fgw_arena *arena, struct fgw_byt
         }
         if (len > 0) {
             kept[len++] = ',';
+            kept[len++] = ' ';
         }
         memcpy(kept + len, token.ptr, token.len);
         len += token.len;

@@ -5,6 +5,7 @@
 #include "s3/access.h"
 #include "s3/checksum.h"
 #include "s3/engine_internal.h"
+#include "s3/xml_write.h"
 
 static void describe_marker(struct fgw_s3_request *request, const struct fgw_object *object)
 {
@@ -69,6 +70,11 @@ void fgw_s3_send_etag(struct fgw_s3_request *request, struct fgw_bytes etag)
     fgw_http_response_header(request->exchange, "ETag", fgw_bytes(text, etag.len + 2));
 }
 
+static struct fgw_bytes cid_profile(const struct fgw_object *object)
+{
+    return object->canonical_cid ? FGW_LIT("unixfs-v1-2025") : FGW_LIT("custom");
+}
+
 void fgw_s3_send_cid(struct fgw_s3_request *request, const struct fgw_object *object)
 {
     if (!object->has_cid) {
@@ -77,10 +83,37 @@ void fgw_s3_send_cid(struct fgw_s3_request *request, const struct fgw_object *ob
     char text[FGW_CID_TEXT_SIZE];
     fgw_cid_text(&object->cid, text);
     fgw_http_response_header(request->exchange, "x-fgw-cid", fgw_bytes_str(text));
-    if (object->canonical_cid) {
-        fgw_http_response_header(request->exchange, "x-fgw-cid-profile",
-                                 FGW_LIT("unixfs-v1-2025"));
+    fgw_http_response_header(request->exchange, "x-fgw-cid-profile", cid_profile(object));
+}
+
+void fgw_s3_extra_cid(struct fgw_s3_request *request, const struct fgw_object *object)
+{
+    if (!object->has_cid) {
+        return;
     }
+    char *text = fgw_arena_alloc(request->arena, FGW_CID_TEXT_SIZE);
+    fgw_cid_text(&object->cid, text);
+    fgw_s3_extra_header(request, "x-fgw-cid", fgw_bytes_str(text));
+    fgw_s3_extra_header(request, "x-fgw-cid-profile", cid_profile(object));
+}
+
+void fgw_s3_extra_written(struct fgw_s3_request *request, const struct fgw_written *written)
+{
+    if (request->bucket.versioning == FGW_VERSIONING_ENABLED ||
+        (request->bucket.versioning == FGW_VERSIONING_SUSPENDED && request->s3->strict_aws)) {
+        fgw_s3_extra_header(
+            request, "x-amz-version-id",
+            fgw_s3_version_text(request, &written->version_id, written->is_null));
+    }
+}
+
+static void send_value(struct fgw_s3_request *request, const struct fgw_checksum_value *value,
+                       unsigned parts)
+{
+    char text[FGW_S3_CHECKSUM_TEXT_SIZE];
+    fgw_s3_checksum_text(value, parts, text);
+    fgw_http_response_header(request->exchange, fgw_s3_checksum_header(value->algorithm),
+                             fgw_bytes_str(text));
 }
 
 void fgw_s3_send_checksum(struct fgw_s3_request *request, const struct fgw_checksum_value *value,
@@ -89,12 +122,17 @@ void fgw_s3_send_checksum(struct fgw_s3_request *request, const struct fgw_check
     if (value->algorithm == FGW_CHECKSUM_NONE) {
         return;
     }
-    char text[FGW_S3_CHECKSUM_TEXT_SIZE];
-    fgw_s3_checksum_text(value, parts, text);
-    fgw_http_response_header(request->exchange, fgw_s3_checksum_header(value->algorithm),
-                             fgw_bytes_str(text));
+    send_value(request, value, parts);
     fgw_http_response_header(request->exchange, "x-amz-checksum-type",
                              fgw_bytes_str(fgw_s3_checksum_type_name(value->type)));
+}
+
+void fgw_s3_send_part_checksum(struct fgw_s3_request *request,
+                               const struct fgw_checksum_value *value)
+{
+    if (value->algorithm != FGW_CHECKSUM_NONE) {
+        send_value(request, value, 0);
+    }
 }
 
 void fgw_s3_send_object_info(struct fgw_s3_request *request, const struct fgw_object *object)
@@ -118,4 +156,25 @@ void fgw_s3_send_object_info(struct fgw_s3_request *request, const struct fgw_ob
         fgw_http_response_headerf(exchange, "x-amz-mp-parts-count", "%zu", object->part_count);
     }
     fgw_s3_send_cid(request, object);
+}
+
+void fgw_s3_checksum_elements(struct fgw_buf *out, const struct fgw_checksum_value *value,
+                              unsigned parts)
+{
+    if (value->algorithm == FGW_CHECKSUM_NONE) {
+        return;
+    }
+    char text[FGW_S3_CHECKSUM_TEXT_SIZE];
+    fgw_s3_checksum_text(value, parts, text);
+    fgw_xml_text(out, fgw_s3_checksum_element(value->algorithm), fgw_bytes_str(text));
+    fgw_xml_text(out, "ChecksumType", fgw_bytes_str(fgw_s3_checksum_type_name(value->type)));
+}
+
+void fgw_s3_part_checksum_element(struct fgw_buf *out, const struct fgw_checksum_value *value)
+{
+    if (value->algorithm != FGW_CHECKSUM_NONE) {
+        char text[FGW_S3_CHECKSUM_TEXT_SIZE];
+        fgw_s3_checksum_text(value, 0, text);
+        fgw_xml_text(out, fgw_s3_checksum_element(value->algorithm), fgw_bytes_str(text));
+    }
 }

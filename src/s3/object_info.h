@@ -16,10 +16,23 @@ enum fgw_err fgw_s3_find_object(struct fgw_s3_request *request, bool own,
 void fgw_s3_send_object_info(struct fgw_s3_request *request, const struct fgw_object *object);
 /* x-fgw-cid and x-fgw-cid-profile, when known. */
 void fgw_s3_send_cid(struct fgw_s3_request *request, const struct fgw_object *object);
+/* The same for whatever answer comes. */
+void fgw_s3_extra_cid(struct fgw_s3_request *request, const struct fgw_object *object);
+/* x-amz-version-id of what was just written, for whatever answer comes: none in a bucket that was
+ * never versioned, nor, unless strict_aws, in a suspended one (spec/s3-wire.md 5.69). */
+void fgw_s3_extra_written(struct fgw_s3_request *request, const struct fgw_written *written);
 /* ETag in quotes. */
 void fgw_s3_send_etag(struct fgw_s3_request *request, struct fgw_bytes etag);
 /* x-amz-checksum-<algorithm> and -type; nothing for NONE. parts: of a COMPOSITE value, else 0. */
 void fgw_s3_send_checksum(struct fgw_s3_request *request, const struct fgw_checksum_value *value,
                           unsigned parts);
+/* Of a part: the value alone. */
+void fgw_s3_send_part_checksum(struct fgw_s3_request *request,
+                               const struct fgw_checksum_value *value);
+/* <ChecksumCRC32>value</ChecksumCRC32> and <ChecksumType>; nothing for NONE. */
+void fgw_s3_checksum_elements(struct fgw_buf *out, const struct fgw_checksum_value *value,
+                              unsigned parts);
+/* Of a part: the value alone. */
+void fgw_s3_part_checksum_element(struct fgw_buf *out, const struct fgw_checksum_value *value);
 
 #endif

@@ -6,6 +6,7 @@
 #include "s3/body.h"
 #include "s3/engine_internal.h"
 #include "s3/etag.h"
+#include "s3/object_delete.h"
 #include "s3/op.h"
 #include "s3/xml_read.h"
 #include "s3/xml_write.h"
@@ -18,11 +19,8 @@ enum {
 };
 
 struct deletion {
-    struct fgw_bytes key;
+    struct fgw_s3_deletion object;
     struct fgw_bytes version_text; /* as sent; ptr NULL: none */
-    struct fgw_version version;
-    struct fgw_conditions conditions;
-    struct fgw_written written;
     enum fgw_err err;
     const char *message; /* of err */
 };
@@ -51,10 +49,10 @@ static void read_version(const struct fgw_xml_node *node, struct deletion *delet
         return;
     }
     deletion->version_text = text;
-    deletion->version.kind =
+    deletion->object.version.kind =
         fgw_bytes_eq_str(text, "null") ? FGW_VERSION_NULL : FGW_VERSION_ID;
-    if (deletion->version.kind == FGW_VERSION_ID &&
-        fgw_id_parse(text, &deletion->version.id) != FGW_OK) {
+    if (deletion->object.version.kind == FGW_VERSION_ID &&
+        fgw_id_parse(text, &deletion->object.version.id) != FGW_OK) {
         fail(deletion, FGW_ERR_NO_SUCH_VERSION);
     }
 }
@@ -88,15 +86,15 @@ static enum fgw_err read_conditions(const struct fgw_xml_node *node,
 
 static enum fgw_err read_object(const struct fgw_xml_node *node, struct deletion *deletion)
 {
-    deletion->key = fgw_xml_child_text(node, "Key");
-    if (deletion->key.len == 0) {
+    deletion->object.key = fgw_xml_child_text(node, "Key");
+    if (deletion->object.key.len == 0) {
         return FGW_ERR_MALFORMED_XML;
     }
-    if (deletion->key.len > FGW_META_KEY_MAX) {
+    if (deletion->object.key.len > FGW_META_KEY_MAX) {
         fail(deletion, FGW_ERR_KEY_TOO_LONG);
     }
     read_version(node, deletion);
-    return read_conditions(node, &deletion->conditions);
+    return read_conditions(node, &deletion->object.conditions);
 }
 
 static enum fgw_err read_batch(struct batch *batch, const struct fgw_xml_node *root)
@@ -139,14 +137,11 @@ static enum fgw_err read_request(struct batch *batch)
 
 static void delete_one(struct fgw_s3_request *request, struct deletion *deletion)
 {
-    struct fgw_meta *meta = request->s3->meta;
     struct fgw_error error;
     fgw_error_init(&error);
-    enum fgw_err err = meta->ops->object_delete(meta, request->arena, &request->bucket,
-                                                deletion->key, deletion->version,
-                                                &deletion->conditions, &deletion->written, &error);
-    if (err == FGW_OK || err == FGW_ERR_NO_SUCH_KEY || err == FGW_ERR_NO_SUCH_VERSION) {
-        return; /* what is not there is deleted */
+    enum fgw_err err = fgw_s3_object_delete(request, &deletion->object, &error);
+    if (err == FGW_OK) {
+        return;
     }
     deletion->err = err;
     deletion->message = error.code == err
@@ -192,14 +187,14 @@ static void write_deleted(const struct batch *batch, const struct deletion *dele
                           struct fgw_buf *out)
 {
     fgw_xml_open(out, "Deleted");
-    fgw_xml_text(out, "Key", deletion->key);
+    fgw_xml_text(out, "Key", deletion->object.key);
     if (deletion->version_text.len > 0) {
         fgw_xml_text(out, "VersionId", deletion->version_text);
     }
     bool versioned = batch->request->bucket.versioning != FGW_VERSIONING_NEVER;
-    if (versioned && deletion->written.delete_marker) {
+    if (versioned && deletion->object.written.delete_marker) {
         fgw_xml_bool(out, "DeleteMarker", true);
-        write_version(out, "DeleteMarkerVersionId", &deletion->written);
+        write_version(out, "DeleteMarkerVersionId", &deletion->object.written);
     }
     fgw_xml_close(out, "Deleted");
 }
@@ -207,7 +202,7 @@ static void write_deleted(const struct batch *batch, const struct deletion *dele
 static void write_error(const struct deletion *deletion, struct fgw_buf *out)
 {
     fgw_xml_open(out, "Error");
-    fgw_xml_text(out, "Key", deletion->key);
+    fgw_xml_text(out, "Key", deletion->object.key);
     if (deletion->version_text.len > 0) {
         fgw_xml_text(out, "VersionId", deletion->version_text);
     }

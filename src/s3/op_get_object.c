@@ -6,11 +6,10 @@
 #include "s3/conditions.h"
 #include "s3/engine_internal.h"
 #include "s3/headers.h"
+#include "s3/multipart.h"
 #include "s3/object_info.h"
 #include "s3/object_read.h"
 #include "s3/op.h"
-
-enum { MAX_PART_NUMBER = 10000 };
 
 /* What of the object the answer holds. */
 struct selection {
@@ -31,7 +30,7 @@ static enum fgw_err select_part(struct fgw_s3_request *request, const struct fgw
 {
     struct fgw_bytes text = fgw_s3_param(request, "partNumber");
     uint64_t number = 0;
-    if (fgw_bytes_to_u64(text, &number) != FGW_OK || number < 1 || number > MAX_PART_NUMBER) {
+    if (fgw_bytes_to_u64(text, &number) != FGW_OK || number < 1 || number > FGW_S3_PART_NUMBER_MAX) {
         return fgw_s3_bad_argument(request, "partNumber", text,
                                    "Part number must be an integer between 1 and 10000, inclusive");
     }
@@ -122,7 +121,7 @@ static void send_checksum(struct fgw_s3_request *request, const struct fgw_objec
         fgw_s3_send_checksum(request, &value, 0);
     } else if (whole && (!selection->partial || object->part_count == 0) &&
                fgw_s3_header(request, "Range").ptr == NULL) {
-        fgw_s3_send_checksum(request, &object->checksum, (unsigned)object->part_count);
+        fgw_s3_send_checksum(request, &object->checksum, fgw_s3_etag_parts(object->etag));
     }
 }
 

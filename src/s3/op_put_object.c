@@ -70,16 +70,10 @@ static void fill_object(struct fgw_s3_request *request, const struct fgw_s3_body
 static enum fgw_err answer(struct fgw_s3_request *request, const struct fgw_object *object,
                            const struct fgw_written *written)
 {
+    fgw_s3_extra_written(request, written);
     fgw_s3_start(request, 200, 0);
     fgw_s3_send_etag(request, object->etag);
     fgw_s3_send_checksum(request, &object->checksum, 0);
-    bool shown = request->bucket.versioning == FGW_VERSIONING_ENABLED ||
-                 (request->bucket.versioning == FGW_VERSIONING_SUSPENDED && request->s3->strict_aws);
-    if (shown) {
-        fgw_http_response_header(
-            request->exchange, "x-amz-version-id",
-            fgw_s3_version_text(request, &written->version_id, written->is_null));
-    }
     fgw_s3_send_cid(request, object);
     return fgw_s3_end(request);
 }

@@ -61,6 +61,7 @@ struct fgw_s3_request {
     char request_id[FGW_S3_REQUEST_ID_SIZE + 1];
     struct fgw_s3_extra_header extra_headers[FGW_S3_EXTRA_HEADERS_MAX];
     unsigned extra_header_count;
+    bool late; /* a 200 with white space went out already (late.h): what follows is one document */
     struct fgw_error error;
 };
 

@@ -19,10 +19,10 @@ enum fgw_sig_auth_kind { FGW_SIG_ANONYMOUS, FGW_SIG_HEADER, FGW_SIG_PRESIGNED };
 
 /* What x-amz-content-sha256 says about the body. */
 enum fgw_sig_payload {
-    FGW_SIG_PAYLOAD_UNSIGNED,                 /* UNSIGNED-PAYLOAD */
-    FGW_SIG_PAYLOAD_HASH,                     /* 64 hex digits: payload_sha256 must match */
-    FGW_SIG_PAYLOAD_STREAMING_SIGNED,         /* STREAMING-AWS4-HMAC-SHA256-PAYLOAD */
-    FGW_SIG_PAYLOAD_STREAMING_SIGNED_TRAILER, /* STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER */
+    FGW_SIG_PAYLOAD_UNSIGNED,                  /* UNSIGNED-PAYLOAD */
+    FGW_SIG_PAYLOAD_HASH,                      /* 64 hex digits: payload_sha256 must match */
+    FGW_SIG_PAYLOAD_STREAMING_SIGNED,          /* STREAMING-AWS4-HMAC-SHA256-PAYLOAD */
+    FGW_SIG_PAYLOAD_STREAMING_SIGNED_TRAILER,  /* STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER */
     FGW_SIG_PAYLOAD_STREAMING_UNSIGNED_TRAILER /* STREAMING-UNSIGNED-PAYLOAD-TRAILER */
 };
 
@@ -57,10 +57,10 @@ struct fgw_sig_auth {
     int64_t request_ms;
     char amz_date[FGW_SIG_DATE_SIZE + 1];
     int64_t expires_s; /* presigned only; may be negative or beyond the week: verify refuses */
-    struct fgw_bytes payload_text;       /* as it stands in the canonical request */
+    struct fgw_bytes payload_text;           /* as it stands in the canonical request */
     uint8_t payload_sha256[FGW_SHA256_SIZE]; /* FGW_SIG_PAYLOAD_HASH only */
-    struct fgw_bytes signed_headers;     /* "host;x-amz-date" */
-    const struct fgw_bytes *signed_names; /* the same, split */
+    struct fgw_bytes signed_headers;         /* "host;x-amz-date" */
+    const struct fgw_bytes *signed_names;    /* the same, split */
     size_t signed_count;
     struct fgw_sig_pairs query;
     const struct fgw_sig_request *request;
@@ -98,9 +98,9 @@ struct fgw_sig_seed {
  * must not be FGW_SIG_ANONYMOUS. out_seed may be NULL.
  *
  * A signature is accepted over the canonical form AWS documents (path and query decoded once and
- * encoded once), and also over the path and query exactly as they were sent, sorted, and over a
- * query whose raw '+' was a blank: clients differ there, and each of these signs this request and
- * no other.
+ * encoded once; a raw '+' in a query is a blank, so whoever reads the query must take it for one),
+ * and also over path or query exactly as they were sent, sorted: some clients sign a URL as they
+ * got it. Either covers what the request means here and nothing else.
  * Errors: AUTHORIZATION_HEADER_MALFORMED or AUTHORIZATION_QUERY_PARAMETERS (region, with element
  * Region; service), REQUEST_TIME_TOO_SKEWED, REQUEST_EXPIRED, ACCESS_DENIED (not valid yet;
  * headers not signed; expiry out of range), SIGNATURE_DOES_NOT_MATCH. */

@@ -10,9 +10,8 @@
 #include "sigv4/sigv4_internal.h"
 
 static const bool UNRESERVED[256] = {
-    ['A' ... 'Z'] = true, ['a' ... 'z'] = true, ['0' ... '9'] = true,
-    ['-'] = true,         ['.'] = true,         ['_'] = true,
-    ['~'] = true};
+    ['A' ... 'Z'] = true, ['a' ... 'z'] = true, ['0' ... '9'] = true, ['-'] = true,
+    ['.'] = true,         ['_'] = true,         ['~'] = true};
 
 /* -- sink ---------------------------------------------------------------------------------- */
 
@@ -108,7 +107,7 @@ static struct fgw_bytes canonical_part(struct fgw_bytes raw, enum fgw_sig_form f
     }
     uint8_t *start = *out;
     while (raw.len > 0) {
-        uint8_t c = take_decoded(&raw, form == FGW_SIG_FORM_PLUS_IS_SPACE);
+        uint8_t c = take_decoded(&raw, true);
         *out += encode_byte(c, *out);
     }
     return fgw_bytes(start, (size_t)(*out - start));

@@ -48,8 +48,7 @@ enum fgw_err fgw_chunked_options_from(const struct fgw_sig_auth *auth,
     return FGW_OK;
 }
 
-static enum fgw_err announce(struct fgw_chunked *c, struct fgw_bytes names,
-                             struct fgw_error *error)
+static enum fgw_err announce(struct fgw_chunked *c, struct fgw_bytes names, struct fgw_error *error)
 {
     struct fgw_bytes part;
     while (fgw_bytes_split(&names, ',', &part)) {
@@ -57,8 +56,8 @@ static enum fgw_err announce(struct fgw_chunked *c, struct fgw_bytes names,
         if (name.len == 0) {
             continue;
         }
-        bool checksum = name.len > 15 && fgw_sig_name_eq(fgw_bytes_sub(name, 0, 15),
-                                                         FGW_LIT("x-amz-checksum-"));
+        bool checksum = name.len > 15 &&
+                        fgw_sig_name_eq(fgw_bytes_sub(name, 0, 15), FGW_LIT("x-amz-checksum-"));
         if (!checksum || c->announced_count == FGW_CHUNKED_TRAILERS_MAX) {
             return fgw_error_set(error, FGW_ERR_INVALID_REQUEST,
                                  "The value specified in the x-amz-trailer header is not "
@@ -138,9 +137,9 @@ void fgw_chunked_sign_chunk(const struct fgw_sig_seed *seed,
                             uint8_t out_signature[FGW_SHA256_SIZE])
 {
     static const uint8_t EMPTY_SHA256[FGW_SHA256_SIZE] = {
-        0xe3, 0xb0, 0xc4, 0x42, 0x98, 0xfc, 0x1c, 0x14, 0x9a, 0xfb, 0xf4, 0xc8, 0x99, 0x6f, 0xb9,
-        0x24, 0x27, 0xae, 0x41, 0xe4, 0x64, 0x9b, 0x93, 0x4c, 0xa4, 0x95, 0x99, 0x1b, 0x78, 0x52,
-        0xb8, 0x55};
+        0xe3, 0xb0, 0xc4, 0x42, 0x98, 0xfc, 0x1c, 0x14, 0x9a, 0xfb, 0xf4,
+        0xc8, 0x99, 0x6f, 0xb9, 0x24, 0x27, 0xae, 0x41, 0xe4, 0x64, 0x9b,
+        0x93, 0x4c, 0xa4, 0x95, 0x99, 0x1b, 0x78, 0x52, 0xb8, 0x55};
     const struct fgw_bytes hashes[] = {fgw_bytes(EMPTY_SHA256, FGW_SHA256_SIZE),
                                        fgw_bytes(data_sha256, FGW_SHA256_SIZE)};
     sign_lines(seed, FGW_LIT("AWS4-HMAC-SHA256-PAYLOAD"), hashes, 2, out_signature);
@@ -192,8 +191,8 @@ static void sort_by_name(const struct fgw_chunked *c, size_t order[FGW_CHUNKED_T
     for (size_t i = 1; i < c->trailer_count && i < FGW_CHUNKED_TRAILERS_MAX; i++) {
         size_t moved = order[i];
         size_t at = i;
-        for (; at > 0 && fgw_bytes_cmp(c->trailers[moved].name,
-                                       c->trailers[order[at - 1]].name) < 0;
+        for (;
+             at > 0 && fgw_bytes_cmp(c->trailers[moved].name, c->trailers[order[at - 1]].name) < 0;
              at--) {
             order[at] = order[at - 1];
         }
@@ -265,8 +264,7 @@ static enum fgw_err start_chunk(struct fgw_chunked *c, uint64_t size, struct fgw
     return size > 0 ? FGW_OK : check_chunk(c, error);
 }
 
-static enum fgw_err size_line(struct fgw_chunked *c, struct fgw_bytes line,
-                              struct fgw_error *error)
+static enum fgw_err size_line(struct fgw_chunked *c, struct fgw_bytes line, struct fgw_error *error)
 {
     struct fgw_bytes extension = line;
     struct fgw_bytes digits = {0};

@@ -55,12 +55,12 @@ enum fgw_err fgw_chunked_options_from(const struct fgw_sig_auth *auth,
                                       struct fgw_error *error) FGW_MUST_CHECK;
 
 enum fgw_chunked_state {
-    FGW_CHUNKED_SIZE,     /* in a size line */
-    FGW_CHUNKED_DATA,     /* in chunk data */
-    FGW_CHUNKED_DATA_CR,  /* after chunk data */
+    FGW_CHUNKED_SIZE,    /* in a size line */
+    FGW_CHUNKED_DATA,    /* in chunk data */
+    FGW_CHUNKED_DATA_CR, /* after chunk data */
     FGW_CHUNKED_DATA_LF,
-    FGW_CHUNKED_TRAILER,  /* after the last chunk's size line, in lines */
-    FGW_CHUNKED_DONE,     /* complete; only line ends may follow */
+    FGW_CHUNKED_TRAILER, /* after the last chunk's size line, in lines */
+    FGW_CHUNKED_DONE,    /* complete; only line ends may follow */
     FGW_CHUNKED_FAILED
 };
 
@@ -70,11 +70,11 @@ struct fgw_chunked {
     uint64_t decoded_length;
     uint64_t decoded_left;
     uint64_t chunk_left;
-    uint64_t chunk_size; /* of the latest chunk */
-    uint64_t chunk_number; /* of the latest chunk, from 1 */
-    unsigned blank_bytes; /* line ends seen where nothing need be */
-    struct fgw_sig_seed seed; /* signature: of the latest chunk */
-    struct fgw_digest digest; /* of the data of the current chunk */
+    uint64_t chunk_size;                      /* of the latest chunk */
+    uint64_t chunk_number;                    /* of the latest chunk, from 1 */
+    unsigned blank_bytes;                     /* line ends seen where nothing need be */
+    struct fgw_sig_seed seed;                 /* signature: of the latest chunk */
+    struct fgw_digest digest;                 /* of the data of the current chunk */
     uint8_t chunk_signature[FGW_SHA256_SIZE]; /* as the size line has it */
     struct fgw_bytes announced[FGW_CHUNKED_TRAILERS_MAX];
     size_t announced_count;

@@ -3,6 +3,8 @@
  * Codes and texts as AWS answers them (spec/s3-wire.md 5.3-5.8). Everything here comes from the
  * network: nothing is asserted, every view is bounded by the request.
  */
+#include <stdio.h>
+
 #include "base/encode.h"
 #include "base/timefmt.h"
 #include "sigv4/sigv4_internal.h"
@@ -187,8 +189,8 @@ static enum fgw_err split_fields(struct fgw_bytes text, struct header_fields *fi
                           : fields->signature.len == 0      ? "Signature"
                                                             : NULL;
     if (missing != NULL) {
-        return fgw_error_set(error, FGW_ERR_AUTHORIZATION_HEADER_MALFORMED,
-                             MALFORMED "missing %s.", missing);
+        return fgw_error_set(error, FGW_ERR_AUTHORIZATION_HEADER_MALFORMED, MALFORMED "missing %s.",
+                             missing);
     }
     return FGW_OK;
 }
@@ -232,9 +234,8 @@ static enum fgw_err take_http_date(struct fgw_sig_auth *auth, struct fgw_bytes t
     }
     struct fgw_bytes zone = fgw_bytes_sub(text, BEFORE_ZONE, SIZE_MAX);
     if (fgw_bytes_eq_str(zone, "-0000") || fgw_bytes_eq_str(zone, "+0000")) {
-        memcpy(gmt, text.ptr, BEFORE_ZONE);
-        memcpy(gmt + BEFORE_ZONE, "GMT", 3);
-        text = fgw_bytes(gmt, BEFORE_ZONE + 3);
+        (void)snprintf(gmt, sizeof gmt, "%.*sGMT", BEFORE_ZONE, (const char *)text.ptr);
+        text = fgw_bytes_str(gmt);
     }
     enum fgw_err err = fgw_time_parse_http(text, &auth->request_ms);
     if (err == FGW_OK) {
@@ -415,8 +416,8 @@ enum fgw_err fgw_sig_parse(struct fgw_arena *arena, const struct fgw_sig_request
                            struct fgw_sig_auth *out_auth, struct fgw_error *error)
 {
     struct fgw_sig_auth auth = {.request = request, .arena = arena};
-    enum fgw_err err = fgw_sig_query_pairs(arena, request->raw_query, FGW_SIG_FORM_CANONICAL,
-                                           &auth.query);
+    enum fgw_err err =
+        fgw_sig_query_pairs(arena, request->raw_query, FGW_SIG_FORM_CANONICAL, &auth.query);
     if (err != FGW_OK) {
         return fgw_error_set(error, FGW_ERR_INVALID_REQUEST, "Too many query parameters.");
     }

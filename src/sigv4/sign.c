@@ -8,8 +8,8 @@
 #include "sigv4/sigv4_internal.h"
 
 /* Changed or dropped between client and server (RFC 9110 section 7.6.1, and SDK practice). */
-static const char *const NEVER_SIGNED[] = {"accept-encoding", "authorization", "connection",
-                                           "expect", "transfer-encoding", "user-agent",
+static const char *const NEVER_SIGNED[] = {"accept-encoding", "authorization",     "connection",
+                                           "expect",          "transfer-encoding", "user-agent",
                                            "x-amzn-trace-id"};
 
 static bool never_signed(struct fgw_bytes name)
@@ -156,8 +156,8 @@ static void append_parameter(struct fgw_buf *query, const char *name, struct fgw
 static struct fgw_bytes presign_query(struct fgw_arena *arena, const struct fgw_sig_auth *auth)
 {
     struct fgw_buf query;
-    const char *credential = fgw_arena_printf(arena, "%.*s/%.*s", FGW_FMT(auth->access_key),
-                                              FGW_FMT(auth->scope));
+    const char *credential =
+        fgw_arena_printf(arena, "%.*s/%.*s", FGW_FMT(auth->access_key), FGW_FMT(auth->scope));
     char expires[24];
     (void)snprintf(expires, sizeof expires, "%lld", (long long)auth->expires_s);
     fgw_buf_init(&query, 0);

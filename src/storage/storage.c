@@ -20,12 +20,20 @@ static const uint64_t MEMORY_DEFAULT = 64u * 1024 * 1024;
 
 /* -- opening ------------------------------------------------------------------------------------ */
 
+/* Each user gets a sealer of its own: two with one salt would use nonces twice. */
+static struct fgw_record_sealer new_sealer(const struct fgw_storage *storage)
+{
+    struct fgw_record_sealer sealer;
+    fgw_record_sealer_init(&sealer, &storage->dir.keyring, storage->dir.store_ids[0]);
+    return sealer;
+}
+
 /* The first log group, then FORMAT. */
-static enum fgw_err create(struct fgw_storage *storage, const struct fgw_record_sealer *sealer,
-                           struct fgw_error *error)
+static enum fgw_err create(struct fgw_storage *storage, struct fgw_error *error)
 {
     struct fgw_log log;
-    fgw_log_init(&log, &storage->dir, sealer, &storage->last_group);
+    struct fgw_record_sealer sealer = new_sealer(storage);
+    fgw_log_init(&log, &storage->dir, &sealer, &storage->last_group);
     enum fgw_err err = fgw_log_rotate(&log, false);
     fgw_log_deinit(&log);
     storage->last_group = 0;
@@ -134,12 +142,50 @@ static void note_last_group(struct fgw_storage *storage, const struct fgw_found_
     storage->last_group = found->last_id > apply->last_group ? found->last_id : apply->last_group;
 }
 
-static enum fgw_err start(struct fgw_storage *storage, const struct fgw_record_sealer *sealer,
-                          struct fgw_apply *apply, struct fgw_error *error)
+/* The newest bulk group goes on behind its logged end. */
+static void start_bulk(struct fgw_storage *storage, const struct fgw_found_groups *found)
+{
+    struct fgw_bulk_options options = {.dir = &storage->dir,
+                                       .sealer = new_sealer(storage),
+                                       .last_group = &storage->last_group,
+                                       .group_size = storage->options.group_size_bytes,
+                                       .sync_off = storage->options.sync_off};
+    for (size_t i = found->count; i > 0 && options.resume_id == 0; i--) {
+        const struct fgw_found_group *group = &found->groups[i - 1];
+        struct fgw_group_row row = {0};
+        if (group->is_log || !group->readable) {
+            continue;
+        }
+        enum fgw_err err = fgw_storage_group_row(storage, group->id, &row);
+        if (err == FGW_OK || err == FGW_ERR_NOT_FOUND) {
+            options.resume_id = group->id;
+            options.resume_end = row.end > group->first_end ? row.end : group->first_end;
+        }
+    }
+    storage->bulk = fgw_bulk_start(&options);
+}
+
+enum fgw_err fgw_storage_group_row(struct fgw_storage *storage, uint64_t group,
+                                   struct fgw_group_row *out_row)
+{
+    struct fgw_row_key key = fgw_row_key_group(group);
+    struct fgw_buf value;
+    fgw_buf_init(&value, 0);
+    enum fgw_err err =
+        fgw_kv_get(storage->kv, FGW_KV_BLOCKS, fgw_row_key_bytes(&key), false, &value);
+    if (err == FGW_OK) {
+        err = fgw_group_row_decode(fgw_buf_bytes(&value), out_row);
+    }
+    fgw_buf_deinit(&value);
+    return err;
+}
+
+static enum fgw_err start(struct fgw_storage *storage, struct fgw_apply *apply,
+                          struct fgw_error *error)
 {
     struct fgw_found_groups found = {0};
     struct fgw_committer_options options = {
-        .storage = storage, .sealer = *sealer, .apply = apply};
+        .storage = storage, .sealer = new_sealer(storage), .apply = apply};
     fgw_record_opener_init(&storage->opener, &storage->dir.keyring,
                            (const uint8_t (*)[FGW_RECORD_ID_SIZE])storage->dir.store_ids,
                            storage->dir.store_id_count);
@@ -154,6 +200,7 @@ static enum fgw_err start(struct fgw_storage *storage, const struct fgw_record_s
         note_last_group(storage, &found, apply);
         storage->running_base_ms = apply->applied.running_ms;
         storage->opened_boot_ms = fgw_clock_boot_ms();
+        start_bulk(storage, &found);
         storage->committer = fgw_committer_start(&options);
     }
     fgw_found_groups_free(&found);
@@ -171,7 +218,6 @@ static void set_defaults(struct fgw_storage_options *options)
 enum fgw_err fgw_storage_open(const struct fgw_storage_options *options,
                               struct fgw_storage **out_storage, struct fgw_error *error)
 {
-    struct fgw_record_sealer sealer;
     struct fgw_storage *storage = fgw_xcalloc(1, sizeof *storage);
     struct fgw_apply *apply = fgw_xcalloc(1, sizeof *apply);
     storage->options = *options;
@@ -184,15 +230,14 @@ enum fgw_err fgw_storage_open(const struct fgw_storage_options *options,
     }
     fgw_group_files_init(&storage->files, storage->dir.groups, IDLE_FILES_MAX);
     storage->pool = fgw_pool_new("disk", POOL_THREADS);
-    fgw_record_sealer_init(&sealer, &storage->dir.keyring, storage->dir.store_ids[0]);
     if (storage->dir.fresh) {
-        err = create(storage, &sealer, error);
+        err = create(storage, error);
     }
     if (err == FGW_OK) {
         err = open_index(storage, apply, error);
     }
     if (err == FGW_OK) {
-        err = start(storage, &sealer, apply, error);
+        err = start(storage, apply, error);
     }
     if (err != FGW_OK) {
         if (apply->kv != NULL) {
@@ -215,6 +260,7 @@ void fgw_storage_close(struct fgw_storage *storage)
     if (storage == NULL) {
         return;
     }
+    fgw_bulk_stop(storage->bulk);
     fgw_committer_stop(storage->committer);
     fgw_kv_close(storage->kv);
     fgw_pool_free(storage->pool);

@@ -6,10 +6,12 @@
 
 #include "event/fiber.h"
 #include "kv/kv.h"
+#include "storage/bulk.h"
 #include "storage/committer.h"
 #include "storage/datadir.h"
 #include "storage/group_files.h"
 #include "storage/log.h"
+#include "storage/rows.h"
 #include "storage/storage.h"
 
 struct fgw_storage {
@@ -23,6 +25,7 @@ struct fgw_storage {
     uint64_t opened_boot_ms;
     uint64_t running_base_ms; /* running time when it was opened */
     struct fgw_committer *committer;
+    struct fgw_bulk *bulk;
     struct {
         _Atomic uint64_t free_bytes;
         _Atomic uint64_t total_bytes;
@@ -35,5 +38,9 @@ struct fgw_storage {
 uint64_t fgw_storage_running_ms(const struct fgw_storage *storage);
 /* Looks at the file system's free space, at most once a second unless `now`. */
 void fgw_storage_check_space(struct fgw_storage *storage, bool now);
+
+/* A group's row. Reads the disk. FGW_ERR_NOT_FOUND. */
+enum fgw_err fgw_storage_group_row(struct fgw_storage *storage, uint64_t group,
+                                   struct fgw_group_row *out_row) FGW_MUST_CHECK;
 
 #endif

@@ -389,6 +389,7 @@ def test_expect_without_a_body(server):
     with server.raw() as connection:
         connection.send(head("PUT /count HTTP/1.1", "Expect: 100-continue", "Content-Length: 0")
                         + HELLO)
+        assert connection.interim().status == 100
         assert connection.answer().body == body_hash(b"")
         assert connection.answer().body == b"hello\n"
 
@@ -603,6 +604,32 @@ def test_stalled_body_ends(big_file):
             answer = stalled.answer()
             assert answer.status == 400 and answer.body == b"RequestTimeout"
             assert moving.answer().status == 200
+
+
+@pytest.mark.slow
+def test_slow_readers_live_and_stalled_ones_go(server, big_file):
+    """A case from other servers' trackers: downloads that nobody reads used up all workers."""
+    whole = big_file.read_bytes()
+    with contextlib.ExitStack() as stack:
+        stalled = [stack.enter_context(server.raw(timeout=60)) for _ in range(50)]
+        slow = stack.enter_context(server.raw(timeout=60))
+        for connection in [*stalled, slow]:
+            connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
+            connection.send(head(f"GET /file?{8 << 20} HTTP/1.1"))
+        seen = b""
+        began = time.monotonic()
+        while time.monotonic() - began < 45:
+            seen += slow.socket.recv(10_000)
+            with server.raw() as other:
+                other.send(HELLO)
+                asked = time.monotonic()
+                assert other.answer().status == 200
+                assert time.monotonic() - asked < 1
+            time.sleep(0.2)
+        assert server.stats()["open"] <= 3
+        while not seen.endswith(whole[-64:]):
+            seen += slow.socket.recv(1 << 20)
+        assert seen.endswith(whole)
 
 
 def test_too_many_connections():

@@ -61,8 +61,8 @@ static void take_policy(struct question *q, struct fgw_bytes *rest)
     if (fgw_bytes_to_u64(take(rest, ' '), &now_ms) != FGW_OK) {
         bad_question();
     }
-    q->policy = (struct fgw_sig_policy){
-        .service = "s3", .now_ms = (int64_t)now_ms, .skew_ms = 900000};
+    q->policy =
+        (struct fgw_sig_policy){.service = "s3", .now_ms = (int64_t)now_ms, .skew_ms = 900000};
     q->policy.region = take_hex(q->arena, rest);
     q->secret = take_hex(q->arena, rest);
 }

@@ -75,8 +75,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         .payload = MODES[(data[0] & 0x7f) % 3],
         .seed = &seed,
         .decoded_length = own ? body.len : fgw_get_u16le(data + 2),
-        .trailer_names = own || (data[0] & 0x40) != 0 ? FGW_LIT("x-amz-checksum-crc32")
-                                                      : fgw_bytes(NULL, 0)};
+        .trailer_names =
+            own || (data[0] & 0x40) != 0 ? FGW_LIT("x-amz-checksum-crc32") : fgw_bytes(NULL, 0)};
     struct fgw_buf wire;
     struct fgw_buf whole;
     struct fgw_buf pieces;

@@ -56,8 +56,8 @@ static void sign_and_verify(struct fgw_arena *arena, const struct fgw_sig_reques
 {
     struct fgw_sig_header headers[HEADERS_MAX + 4];
     struct fgw_sig_request request = *parsed;
-    const struct fgw_sig_signer signer = {FGW_LIT("AKIA"), FGW_LIT("secret"),
-                                          FGW_LIT("us-east-1"), FGW_LIT("s3"), 1369353600000, NULL};
+    const struct fgw_sig_signer signer = {FGW_LIT("AKIA"), FGW_LIT("secret"), FGW_LIT("us-east-1"),
+                                          FGW_LIT("s3"),   1369353600000,     NULL};
     struct fgw_sig_signed out;
     request.headers = headers;
     request.header_count = 0;

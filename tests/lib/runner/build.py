@@ -1,8 +1,11 @@
 """Builds a preset."""
 import os
+import re
 
-from .common import RESULTS, TOP, call, say
+from .common import RESULTS, TOP, call, say, show_tail
 
+# Ninja's lines about steps that went well, and compiler command lines.
+PROGRESS = re.compile(r"^(\[\d+/\d+\] |\S*(ccache|/c\S+) \S*(cc|clang) |: && )")
 LIMIT_S = 40 * 60
 
 
@@ -12,12 +15,14 @@ def build(run, preset, targets=()):
     folder = os.path.join("build", preset)
     configured = os.path.exists(os.path.join(TOP, folder, "build.ninja"))
     steps = [] if configured else [["cmake", "--preset", preset, "--log-level=WARNING"]]
-    steps.append(["cmake", "--build", folder, "-j", str(os.cpu_count() or 2)])
-    if targets:
-        steps[-1] += ["--target", *targets]
+    targets = ["--target", *targets] if targets else []
+    steps.append(["cmake", "--build", folder, "-j", str(os.cpu_count() or 2), *targets, "--",
+                  "-k", "10"])
     for step in steps:
-        code = call(step, LIMIT_S, quiet=True, output=os.path.join(RESULTS, f"build-{preset}.log"))
+        log = os.path.join(RESULTS, f"build-{preset}.log")
+        code = call(step, LIMIT_S, output=log)
         if code != 0:
+            show_tail(log, without=PROGRESS)
             run.fail(f"build {preset}", "too slow" if code is None else f"exit code {code}",
                      " ".join(step))
             return False

@@ -93,7 +93,10 @@ def call(command, limit_s, env=None, quiet=False, output=None):
     return code
 
 
-def show_tail(path, lines=200):
+def show_tail(path, lines=200, without=None):
+    """The last lines of a file, leaving out those that match the pattern `without`."""
     with open(path, "rb") as log:
         text = log.read().decode("utf-8", "replace").splitlines()
+    if without is not None:
+        text = [line for line in text if not without.search(line)]
     print("\n".join(text[-lines:]), file=sys.stdout, flush=True)

@@ -21,14 +21,14 @@ def run(run):
     if shutil.which("clang") is None:
         run.skip("fuzz targets", "clang is missing")
         return
-    if not build.build(run, "fuzz"):
+    if not build.build(run, "fuzz", ["fuzzers"]):
         return
     say("fuzz targets")
     binaries = sorted(path for path in glob.glob(os.path.join(TOP, "build/fuzz/fuzzers/*"))
                       if os.access(path, os.X_OK) and os.path.isfile(path))
     if not binaries:
         run.fail("fuzz targets", "tests/fuzz has targets, the build made none",
-                 "cmake --build build/fuzz")
+                 "cmake --build build/fuzz --target fuzzers")
     for at in range(0, len(binaries), 2):
         run_pair(run, binaries[at:at + 2])
 

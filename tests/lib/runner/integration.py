@@ -28,7 +28,8 @@ def run(run):
     if os.path.exists(report):
         os.unlink(report)
     command = [PYTHON, "-m", "pytest", "-q", "-n", os.environ.get("FGW_TEST_LANES", "2"),
-               "--dist", "loadfile", "--junit-xml", report, "-m", MARKS[run.mode], *folders]
+               "--dist", "loadfile", "--max-worker-restart=3", "--junit-xml", report,
+               "-m", MARKS[run.mode], *folders]
     if run.expression:
         command += ["-k", run.expression]
     code = call(command, LIMIT_S[run.mode])

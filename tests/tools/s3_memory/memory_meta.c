@@ -447,7 +447,7 @@ static enum fgw_err version_list(struct fgw_meta *meta, struct fgw_arena *arena,
 
 /* -- identities ------------------------------------------------------------------------------- */
 
-/* The users alt, reader and writer; secrets are the access key and "-secret". */
+/* A few users; canonical id and display name are the access key, the secret has "-secret" behind. */
 static enum fgw_err key_get(struct fgw_meta *meta, struct fgw_arena *arena, struct fgw_bytes access_key,
                             struct fgw_access_key *out_key, struct fgw_user *out_user,
                             struct fgw_error *error)
@@ -455,7 +455,9 @@ static enum fgw_err key_get(struct fgw_meta *meta, struct fgw_arena *arena, stru
     static const struct {
         const char *name;
         enum fgw_policy_kind policy;
-    } USERS[] = {{"altaccesskey", FGW_POLICY_NONE},
+    } USERS[] = {{"mainaccesskey", FGW_POLICY_NONE},
+                 {"altaccesskey", FGW_POLICY_NONE},
+                 {"tenantaccesskey", FGW_POLICY_NONE},
                  {"readeraccesskey", FGW_POLICY_READONLY},
                  {"writeraccesskey", FGW_POLICY_READWRITE}};
     (void)meta;

@@ -110,8 +110,8 @@ static struct sim_coroutine *coroutine_new(struct sim_proc *proc, void (*body)(s
         free_list = c->next_free;
     } else {
         c = fgw_xcalloc(1, sizeof *c);
-        c->stack = mmap(NULL, STACK_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-                        0);
+        c->stack =
+            mmap(NULL, STACK_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         FGW_CHECK(c->stack != MAP_FAILED);
     }
     UNPOISON(c->stack, STACK_SIZE);
@@ -361,22 +361,37 @@ static bool all_ended(const struct sim *sim)
     return true;
 }
 
+/* The next event, unless it lies beyond `at_us`. */
+static bool next_event(struct sim *sim, uint64_t at_us)
+{
+    uint64_t task_at;
+    uint64_t late_at;
+    struct sim_coroutine *task = next_task(sim, &task_at);
+    int late = next_late(sim, &late_at);
+    bool late_first = late >= 0 && late_at <= task_at;
+    uint64_t next_at = late_first ? late_at : task_at;
+    if (next_at == SIM_NEVER || next_at > at_us || sim->failed) {
+        return false;
+    }
+    sim->now_us = next_at > sim->now_us ? next_at : sim->now_us;
+    if (late_first) {
+        apply_late(sim, late);
+    } else {
+        resume(task);
+    }
+    return true;
+}
+
+void sim_run_until(struct sim *sim, uint64_t at_us)
+{
+    while (next_event(sim, at_us)) {
+    }
+    sim->now_us = at_us > sim->now_us ? at_us : sim->now_us;
+}
+
 void sim_run(struct sim *sim)
 {
-    while (!sim->failed) {
-        uint64_t task_at;
-        uint64_t late_at;
-        struct sim_coroutine *task = next_task(sim, &task_at);
-        int late = next_late(sim, &late_at);
-        if (late >= 0 && late_at <= task_at) {
-            sim->now_us = late_at > sim->now_us ? late_at : sim->now_us;
-            apply_late(sim, late);
-        } else if (task != NULL) {
-            sim->now_us = task_at > sim->now_us ? task_at : sim->now_us;
-            resume(task);
-        } else {
-            break;
-        }
+    while (next_event(sim, SIM_NEVER)) {
         if (sim->now_us > sim->limit_us) {
             sim_fail(sim, "I8: a wait did not end");
         }

@@ -37,11 +37,10 @@ static inline void fixture_init(struct fixture *f, const char *method, const cha
 {
     memset(f, 0, sizeof *f);
     fgw_arena_init(&f->arena, 0);
-    f->request = (struct fgw_sig_request){text_of(method), text_of(path), text_of(query),
-                                          f->headers, 0};
-    f->policy = (struct fgw_sig_policy){.region = FGW_LIT("us-east-1"),
-                                        .service = "s3",
-                                        .skew_ms = 900000};
+    f->request =
+        (struct fgw_sig_request){text_of(method), text_of(path), text_of(query), f->headers, 0};
+    f->policy =
+        (struct fgw_sig_policy){.region = FGW_LIT("us-east-1"), .service = "s3", .skew_ms = 900000};
     assert_int_equal(fgw_time_parse_basic(FGW_LIT("20130524T000000Z"), &f->policy.now_ms), FGW_OK);
 }
 
@@ -81,9 +80,9 @@ static inline enum fgw_err parse(struct fixture *f)
 static inline enum fgw_err check(struct fixture *f)
 {
     enum fgw_err err = parse(f);
-    return err != FGW_OK ? err
-                         : fgw_sig_verify(&f->auth, &f->policy, FGW_LIT(DOC_SECRET), &f->seed,
-                                          &f->error);
+    return err != FGW_OK
+               ? err
+               : fgw_sig_verify(&f->auth, &f->policy, FGW_LIT(DOC_SECRET), &f->seed, &f->error);
 }
 
 static inline struct fgw_sig_signer doc_signer(const struct fixture *f)
@@ -100,8 +99,7 @@ static inline void sign_request(struct fixture *f, const char *payload)
 {
     struct fgw_sig_signed out;
     struct fgw_sig_signer signer = doc_signer(f);
-    assert_int_equal(fgw_sig_sign(&f->arena, &signer, &f->request, text_of(payload), &out),
-                     FGW_OK);
+    assert_int_equal(fgw_sig_sign(&f->arena, &signer, &f->request, text_of(payload), &out), FGW_OK);
     add_header_bytes(f, "x-amz-date", out.amz_date);
     add_header_bytes(f, "x-amz-content-sha256", out.content_sha256);
     add_header_bytes(f, "authorization", out.authorization);
@@ -120,8 +118,7 @@ static inline void presign_request(struct fixture *f, int64_t expires_s)
 {
     struct fgw_sig_signer signer = doc_signer(f);
     assert_int_equal(
-        fgw_sig_presign(&f->arena, &signer, &f->request, expires_s, &f->request.raw_query),
-        FGW_OK);
+        fgw_sig_presign(&f->arena, &signer, &f->request, expires_s, &f->request.raw_query), FGW_OK);
 }
 
 static inline void presigned_get(struct fixture *f, int64_t expires_s)

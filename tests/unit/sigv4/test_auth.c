@@ -200,8 +200,8 @@ static void wrong_service(void **state)
 static void dates(void **state)
 {
     (void)state;
-    static const char *const BAD[] = {"", "now", "Fri, 24 May 2013 00:00:00 GMT",
-                                      "20130524T000000", "20131324T000000Z"};
+    static const char *const BAD[] = {"", "now", "Fri, 24 May 2013 00:00:00 GMT", "20130524T000000",
+                                      "20131324T000000Z"};
     struct fixture f;
     signed_get(&f);
     drop_header(&f, "x-amz-date");
@@ -473,9 +473,8 @@ static void changed_requests_do_not_match(void **state)
     assert_int_equal(check(&f), FGW_ERR_SIGNATURE_DOES_NOT_MATCH);
     header_of(&f, "host")->value = FGW_LIT("store.example:8078");
     assert_int_equal(check(&f), FGW_OK);
-    assert_int_equal(
-        fgw_sig_verify(&f.auth, &f.policy, FGW_LIT("wrong secret"), NULL, &f.error),
-        FGW_ERR_SIGNATURE_DOES_NOT_MATCH);
+    assert_int_equal(fgw_sig_verify(&f.auth, &f.policy, FGW_LIT("wrong secret"), NULL, &f.error),
+                     FGW_ERR_SIGNATURE_DOES_NOT_MATCH);
     fixture_deinit(&f);
 }
 

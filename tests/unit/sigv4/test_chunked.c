@@ -154,8 +154,8 @@ static void documented_trailer(void **state)
     static const char *const ENDS[] = {
         DOC_TRAILER "\r\n" DOC_TRAILER_SIGNATURE "\r\n\r\n",
         DOC_TRAILER "\r\n" DOC_TRAILER_SIGNATURE "\r\n",
-        DOC_TRAILER "\n\r\n" DOC_TRAILER_SIGNATURE "\r\n\r\n",     /* minio-go */
-        "\r\n" DOC_TRAILER "\r\n" DOC_TRAILER_SIGNATURE "\r\n",    /* the page, read literally */
+        DOC_TRAILER "\n\r\n" DOC_TRAILER_SIGNATURE "\r\n\r\n",  /* minio-go */
+        "\r\n" DOC_TRAILER "\r\n" DOC_TRAILER_SIGNATURE "\r\n", /* the page, read literally */
         "X-Amz-Checksum-Crc32c: sOO8/Q==\r\n" DOC_TRAILER_SIGNATURE "\r\n\r\n",
     };
     uint8_t *data = doc_data();
@@ -339,8 +339,8 @@ static void failed_stays_failed(void **state)
 {
     (void)state;
     struct fgw_chunked chunked;
-    struct fgw_chunked_options options = {
-        .payload = FGW_SIG_PAYLOAD_STREAMING_UNSIGNED_TRAILER, .decoded_length = 5};
+    struct fgw_chunked_options options = {.payload = FGW_SIG_PAYLOAD_STREAMING_UNSIGNED_TRAILER,
+                                          .decoded_length = 5};
     size_t consumed = 99;
     struct fgw_bytes data = FGW_LIT("untouched");
     assert_int_equal(fgw_chunked_init(&chunked, &options, NULL), FGW_OK);

@@ -22,11 +22,11 @@ static void get_object(void **state)
     assert_int_equal(f.auth.payload, FGW_SIG_PAYLOAD_HASH);
     assert_true(fgw_bytes_eq_str(f.auth.access_key, DOC_KEY));
     assert_true(fgw_bytes_eq_str(f.auth.scope, DOC_SCOPE));
-    assert_true(fgw_bytes_eq_str(
-        fgw_sig_canonical_request(&f.auth),
-        "GET\n/test.txt\n\nhost:examplebucket.s3.amazonaws.com\nrange:bytes=0-9\n"
-        "x-amz-content-sha256:" EMPTY_SHA "\nx-amz-date:20130524T000000Z\n\n"
-        "host;range;x-amz-content-sha256;x-amz-date\n" EMPTY_SHA));
+    assert_true(
+        fgw_bytes_eq_str(fgw_sig_canonical_request(&f.auth),
+                         "GET\n/test.txt\n\nhost:examplebucket.s3.amazonaws.com\nrange:bytes=0-9\n"
+                         "x-amz-content-sha256:" EMPTY_SHA "\nx-amz-date:20130524T000000Z\n\n"
+                         "host;range;x-amz-content-sha256;x-amz-date\n" EMPTY_SHA));
     fixture_deinit(&f);
 }
 
@@ -106,11 +106,11 @@ static void signer_makes_the_same(void **state)
     add_header(&f, "Range", "bytes=0-9");
     add_header(&f, "User-Agent", "not signed");
     sign_request(&f, EMPTY_SHA);
-    assert_true(fgw_bytes_eq_str(
-        header_of(&f, "authorization")->value,
-        "AWS4-HMAC-SHA256 Credential=" DOC_KEY "/" DOC_SCOPE
-        ",SignedHeaders=host;range;x-amz-content-sha256;x-amz-date,Signature="
-        "f0e8bdb87c964420e857bd35b5d6ed310bd44f0170aba48dd91039c6036bdb41"));
+    assert_true(
+        fgw_bytes_eq_str(header_of(&f, "authorization")->value,
+                         "AWS4-HMAC-SHA256 Credential=" DOC_KEY "/" DOC_SCOPE
+                         ",SignedHeaders=host;range;x-amz-content-sha256;x-amz-date,Signature="
+                         "f0e8bdb87c964420e857bd35b5d6ed310bd44f0170aba48dd91039c6036bdb41"));
     fixture_deinit(&f);
 }
 
@@ -136,13 +136,12 @@ static void post_policy(void **state)
         .algorithm = FGW_LIT("AWS4-HMAC-SHA256"),
         .credential = FGW_LIT(DOC_KEY "/20151229/us-east-1/s3/aws4_request"),
         .date = FGW_LIT("20151229T000000Z"),
-        .signature =
-            FGW_LIT("8afdbf4008c03f22c2cd3cdb72e4afbb1f6a588f3255ac628749a66d7f09699e")};
+        .signature = FGW_LIT("8afdbf4008c03f22c2cd3cdb72e4afbb1f6a588f3255ac628749a66d7f09699e")};
     fixture_init(&f, "POST", "/", "");
     assert_int_equal(fgw_sig_post_parse(&form, &f.policy, &access_key, &f.error), FGW_OK);
     assert_true(fgw_bytes_eq_str(access_key, DOC_KEY));
-    assert_int_equal(
-        fgw_sig_verify_post_policy(&form, &f.policy, FGW_LIT(DOC_SECRET), &f.error), FGW_OK);
+    assert_int_equal(fgw_sig_verify_post_policy(&form, &f.policy, FGW_LIT(DOC_SECRET), &f.error),
+                     FGW_OK);
     assert_int_equal(fgw_sig_verify_post_policy(&form, &f.policy, FGW_LIT("other"), &f.error),
                      FGW_ERR_SIGNATURE_DOES_NOT_MATCH);
     form.date = FGW_LIT("20151230T000000Z");

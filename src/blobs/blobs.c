@@ -1,0 +1,33 @@
+/* blobs.c: calls that find their store through the handle; see blobs.h. */
+#include "blobs/blobs.h"
+
+enum fgw_err fgw_blob_stage_write(struct fgw_blob_stage *stage, struct fgw_bytes bytes)
+{
+    return ((struct fgw_blob_handle *)stage)->ops->stage_write(stage, bytes);
+}
+
+enum fgw_err fgw_blob_stage_finish(struct fgw_blob_stage *stage, struct fgw_blob_staged *out_staged)
+{
+    return ((struct fgw_blob_handle *)stage)->ops->stage_finish(stage, out_staged);
+}
+
+void fgw_blob_stage_abort(struct fgw_blob_stage *stage)
+{
+    if (stage != NULL) {
+        ((struct fgw_blob_handle *)stage)->ops->stage_abort(stage);
+    }
+}
+
+enum fgw_err fgw_blob_read_next(struct fgw_blob_reader *reader, uint64_t offset, size_t want,
+                                bool prefer_memory, struct fgw_storage_run *out_run)
+{
+    return ((struct fgw_blob_handle *)reader)->ops->read_next(reader, offset, want, prefer_memory,
+                                                              out_run);
+}
+
+void fgw_blob_read_close(struct fgw_blob_reader *reader)
+{
+    if (reader != NULL) {
+        ((struct fgw_blob_handle *)reader)->ops->read_close(reader);
+    }
+}

@@ -1,0 +1,300 @@
+/* writer.c: writing a blob larger than an inline one (storage.h): blocks go to a bulk group as they
+ * come; every FGW_SLICE_BLOCKS of them are synced and logged as a slice of a pending list, the rest
+ * at the end together with the root. What was not logged when the process dies belongs to nobody;
+ * what was logged without a root is dropped when the directory is opened again.
+ */
+#include "base/rng.h"
+#include "storage/bulk.h"
+#include "storage/storage_internal.h"
+#include "storage/txn.h"
+
+/* Blocks of one kind that are appended and not yet logged. */
+struct pending {
+    struct fgw_item_block *blocks; /* grows up to FGW_SLICE_BLOCKS */
+    size_t count;
+    size_t capacity;
+    uint64_t logged;
+};
+
+/* A bulk group that holds pending blocks. */
+struct used_file {
+    struct fgw_bulk_file *file;
+    uint64_t group;
+    uint64_t end;
+};
+
+struct fgw_storage_writer {
+    struct fgw_storage *storage;
+    struct fgw_item_owner owner;
+    uint8_t *key;
+    uint8_t list_id[FGW_LIST_ID_SIZE];
+    struct pending pending[FGW_LIST_KINDS];
+    struct used_file *files;
+    size_t file_count;
+    size_t file_capacity;
+    uint64_t size;
+    bool last_leaf; /* a short leaf came: no more may follow */
+    bool failed;
+    bool finished;
+};
+
+enum fgw_err fgw_storage_writer_new(struct fgw_storage *storage,
+                                    const struct fgw_storage_owner *owner, uint64_t extent,
+                                    uint64_t size_hint_bytes, struct fgw_storage_writer **out_writer)
+{
+    (void)size_hint_bytes; /* groups are not preallocated */
+    if (owner->key.len > FGW_STORAGE_KEY_MAX) {
+        return FGW_ERR_TOO_LARGE;
+    }
+    if (atomic_load(&storage->space.below_reserve)) {
+        return FGW_ERR_NOSPACE;
+    }
+    struct fgw_storage_writer *writer = fgw_xcalloc(1, sizeof *writer);
+    writer->storage = storage;
+    writer->owner = (struct fgw_item_owner){.address = *owner, .extent = extent, .listed = true};
+    writer->key = fgw_xmalloc(owner->key.len + 1);
+    if (owner->key.len > 0) {
+        memcpy(writer->key, owner->key.ptr, owner->key.len);
+    }
+    writer->owner.address.key = fgw_bytes(writer->key, owner->key.len);
+    fgw_rng_fill(writer->list_id, sizeof writer->list_id);
+    *out_writer = writer;
+    return FGW_OK;
+}
+
+/* -- bulk groups in use -------------------------------------------------------------------------- */
+
+/* Keeps one reference a file, whatever number of blocks lies in it. */
+static void note_file(struct fgw_storage_writer *writer, const struct fgw_bulk_place *place)
+{
+    for (size_t i = 0; i < writer->file_count; i++) {
+        if (writer->files[i].file == place->file) {
+            writer->files[i].end = place->end;
+            fgw_bulk_unref(writer->storage->bulk, place->file);
+            return;
+        }
+    }
+    if (writer->file_count == writer->file_capacity) {
+        writer->file_capacity = 2 * writer->file_capacity + 2;
+        writer->files =
+            fgw_xrealloc(writer->files, writer->file_capacity * sizeof *writer->files);
+    }
+    writer->files[writer->file_count++] =
+        (struct used_file){place->file, place->group, place->end};
+}
+
+static void forget_files(struct fgw_storage_writer *writer)
+{
+    for (size_t i = 0; i < writer->file_count; i++) {
+        fgw_bulk_unref(writer->storage->bulk, writer->files[i].file);
+    }
+    writer->file_count = 0;
+}
+
+static enum fgw_err sync_files(struct fgw_storage_writer *writer)
+{
+    enum fgw_err err = FGW_OK;
+    for (size_t i = 0; i < writer->file_count && err == FGW_OK; i++) {
+        err = fgw_bulk_sync(writer->storage->bulk, writer->files[i].file, writer->files[i].end);
+    }
+    return err;
+}
+
+/* -- logging ------------------------------------------------------------------------------------- */
+
+static enum fgw_err evaluate_items(struct fgw_storage_op *op, struct fgw_storage_txn *txn)
+{
+    return fgw_buf_append(fgw_txn_items(txn), fgw_buf_bytes(op->context));
+}
+
+static enum fgw_err commit_items(struct fgw_storage_writer *writer, struct fgw_buf *items,
+                                 const char *name)
+{
+    /* the bytes are on disk already: finishing is cheaper than dropping them */
+    struct fgw_storage_op op = {
+        .name = name, .evaluate = evaluate_items, .context = items, .frees_space = true};
+    return fgw_storage_commit(writer->storage, &op);
+}
+
+static void put_ends(struct fgw_storage_writer *writer, struct fgw_buf *items)
+{
+    for (size_t i = 0; i < writer->file_count; i++) {
+        fgw_item_put_bulk_end(items, writer->files[i].group, writer->files[i].end);
+    }
+}
+
+static void put_slice(struct fgw_storage_writer *writer, enum fgw_list_kind kind,
+                      struct fgw_buf *items)
+{
+    struct pending *pending = &writer->pending[kind];
+    struct fgw_item_slice slice = {
+        .kind = (uint8_t)kind, .first = pending->logged, .owner = writer->owner};
+    memcpy(slice.list_id, writer->list_id, sizeof slice.list_id);
+    if (pending->count > 0) {
+        fgw_item_put_slice(items, &slice, pending->blocks, pending->count);
+        pending->logged += pending->count;
+        pending->count = 0;
+    }
+}
+
+/* A full slice, while the body is still coming. */
+static enum fgw_err log_slice(struct fgw_storage_writer *writer, enum fgw_list_kind kind)
+{
+    struct fgw_buf items;
+    enum fgw_err err = sync_files(writer);
+    if (err != FGW_OK) {
+        return err;
+    }
+    fgw_buf_init(&items, 0);
+    put_ends(writer, &items);
+    put_slice(writer, kind, &items);
+    err = commit_items(writer, &items, "slice");
+    fgw_buf_deinit(&items);
+    /* blocks of the other kind may still wait in the same files */
+    if (err == FGW_OK && writer->pending[FGW_LIST_LEAVES].count +
+                                 writer->pending[FGW_LIST_NODES].count == 0) {
+        forget_files(writer);
+    }
+    return err;
+}
+
+static struct fgw_item_block *next_pending(struct pending *pending)
+{
+    if (pending->count == pending->capacity) {
+        pending->capacity = pending->capacity == 0 ? 16 : 2 * pending->capacity;
+        pending->blocks =
+            fgw_xrealloc(pending->blocks, pending->capacity * sizeof *pending->blocks);
+    }
+    return &pending->blocks[pending->count++];
+}
+
+static enum fgw_err check_block(struct fgw_storage_writer *writer,
+                                const struct fgw_storage_block *block, bool leaf)
+{
+    if (block->bytes.len == 0 || block->bytes.len > 2 * (size_t)FGW_STORAGE_BLOCK_MAX ||
+        (leaf && (writer->last_leaf || block->bytes.len > FGW_STORAGE_BLOCK_MAX))) {
+        return FGW_ERR_INTERNAL;
+    }
+    return atomic_load(&writer->storage->space.below_reserve) ? FGW_ERR_NOSPACE : FGW_OK;
+}
+
+enum fgw_err fgw_storage_writer_add(struct fgw_storage_writer *writer,
+                                    const struct fgw_storage_block *block, bool leaf)
+{
+    struct fgw_bulk_place place;
+    enum fgw_list_kind kind = leaf ? FGW_LIST_LEAVES : FGW_LIST_NODES;
+    enum fgw_err err = writer->failed ? FGW_ERR_IO : check_block(writer, block, leaf);
+    if (err == FGW_OK) {
+        err = fgw_bulk_append(writer->storage->bulk, block, &place);
+    }
+    if (err != FGW_OK) {
+        writer->failed = true;
+        return err;
+    }
+    note_file(writer, &place);
+    struct fgw_item_block *item = next_pending(&writer->pending[kind]);
+    *item = (struct fgw_item_block){.written = true,
+                                    .codec = (uint8_t)fgw_cid_codec(&block->cid),
+                                    .len = (uint32_t)block->bytes.len,
+                                    .crc32c = block->crc32c,
+                                    .group = place.group,
+                                    .offset = place.offset};
+    memcpy(item->digest, fgw_cid_digest(&block->cid), sizeof item->digest);
+    if (leaf) {
+        writer->size += block->bytes.len;
+        writer->last_leaf = block->bytes.len < FGW_STORAGE_BLOCK_MAX;
+    }
+    if (writer->pending[kind].count == FGW_SLICE_BLOCKS) {
+        err = log_slice(writer, kind);
+        writer->failed = err != FGW_OK;
+    }
+    return err;
+}
+
+static uint64_t block_count(const struct fgw_storage_writer *writer, enum fgw_list_kind kind)
+{
+    return writer->pending[kind].logged + writer->pending[kind].count;
+}
+
+static void put_end_of_blob(struct fgw_storage_writer *writer, const struct fgw_cid *root,
+                            struct fgw_buf *items)
+{
+    if (fgw_cid_codec(root) == FGW_CODEC_RAW) {
+        fgw_item_put_block_hold(items, writer->pending[FGW_LIST_LEAVES].blocks, &writer->owner);
+        return;
+    }
+    struct fgw_item_finish finish = {.size = writer->size,
+                                     .leaves = block_count(writer, FGW_LIST_LEAVES),
+                                     .nodes = block_count(writer, FGW_LIST_NODES),
+                                     .owner = writer->owner};
+    memcpy(finish.list_id, writer->list_id, sizeof finish.list_id);
+    memcpy(finish.digest, fgw_cid_digest(root), sizeof finish.digest);
+    put_slice(writer, FGW_LIST_LEAVES, items);
+    put_slice(writer, FGW_LIST_NODES, items);
+    fgw_item_put_finish(items, &finish);
+}
+
+static bool root_fits(const struct fgw_storage_writer *writer, const struct fgw_cid *root,
+                      uint64_t size_bytes)
+{
+    if (writer->failed || writer->finished || size_bytes != writer->size) {
+        return false;
+    }
+    uint64_t leaves = block_count(writer, FGW_LIST_LEAVES);
+    uint64_t nodes = block_count(writer, FGW_LIST_NODES);
+    if (fgw_cid_codec(root) == FGW_CODEC_RAW) {
+        return leaves == 1 && nodes == 0 &&
+               memcmp(writer->pending[FGW_LIST_LEAVES].blocks[0].digest, fgw_cid_digest(root),
+                      FGW_SHA256_SIZE) == 0;
+    }
+    return leaves >= 2 && nodes >= 1;
+}
+
+enum fgw_err fgw_storage_writer_finish(struct fgw_storage_writer *writer, const struct fgw_cid *root,
+                                       uint64_t size_bytes)
+{
+    struct fgw_buf items;
+    if (!root_fits(writer, root, size_bytes)) {
+        return FGW_ERR_INTERNAL;
+    }
+    enum fgw_err err = sync_files(writer);
+    if (err == FGW_OK) {
+        fgw_buf_init(&items, 0);
+        put_ends(writer, &items);
+        put_end_of_blob(writer, root, &items);
+        err = commit_items(writer, &items, "finish");
+        fgw_buf_deinit(&items);
+    }
+    writer->finished = err == FGW_OK;
+    writer->failed = err != FGW_OK;
+    return err;
+}
+
+/* Logged slices of a blob that will never be: dropped by the release worker. If even this cannot be
+ * logged, the next opening does it. */
+static void abandon(struct fgw_storage_writer *writer)
+{
+    struct fgw_buf items;
+    fgw_buf_init(&items, 0);
+    fgw_item_put_bytes(&items, FGW_ITEM_ABANDON,
+                       fgw_bytes(writer->list_id, sizeof writer->list_id));
+    (void)!commit_items(writer, &items, "abandon");
+    fgw_buf_deinit(&items);
+}
+
+void fgw_storage_writer_free(struct fgw_storage_writer *writer)
+{
+    if (writer == NULL) {
+        return;
+    }
+    if (!writer->finished &&
+        writer->pending[FGW_LIST_LEAVES].logged + writer->pending[FGW_LIST_NODES].logged > 0) {
+        abandon(writer);
+    }
+    forget_files(writer);
+    fgw_xfree(writer->files);
+    fgw_xfree(writer->pending[FGW_LIST_LEAVES].blocks);
+    fgw_xfree(writer->pending[FGW_LIST_NODES].blocks);
+    fgw_xfree(writer->key);
+    fgw_xfree(writer);
+}
