@@ -206,7 +206,7 @@ enum fgw_err fgw_s3_op_get_object(struct fgw_s3_request *request)
     bool not_modified = false;
     enum fgw_err err = fgw_s3_check_overrides(request);
     if (err == FGW_OK) {
-        err = fgw_s3_find_object(request, false, &object);
+        err = fgw_s3_find_object(request, FGW_S3_OBJECT_READ, &object);
     }
     if (err == FGW_OK) {
         err = refuse_encryption(request);

@@ -9,7 +9,7 @@ enum { DOCUMENT_MAX_BYTES = 64 * 1024 };
 enum fgw_err fgw_s3_op_get_object_tagging(struct fgw_s3_request *request)
 {
     struct fgw_object object;
-    enum fgw_err err = fgw_s3_find_object(request, true, &object);
+    enum fgw_err err = fgw_s3_find_object(request, FGW_S3_OBJECT_SETTINGS, &object);
     if (err != FGW_OK) {
         return err;
     }
