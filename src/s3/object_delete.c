@@ -19,9 +19,9 @@ enum fgw_err fgw_s3_object_delete(struct fgw_s3_request *request, struct fgw_s3_
 {
     struct fgw_meta *meta = request->s3->meta;
     const struct fgw_conditions *conditions = &deletion->conditions;
-    enum fgw_err err = meta->ops->object_delete(meta, request->arena, &request->bucket,
-                                                deletion->key, deletion->version, conditions,
-                                                &deletion->written, error);
+    enum fgw_err err =
+        meta->ops->object_delete(meta, request->arena, &request->bucket, deletion->key,
+                                 deletion->version, conditions, &deletion->written, error);
     bool absent = err == FGW_ERR_NO_SUCH_KEY || err == FGW_ERR_NO_SUCH_VERSION;
     bool nothing = absent || (err == FGW_OK && !deletion->written.delete_marker &&
                               !deletion->written.removed_version);

@@ -18,8 +18,8 @@ static void describe_marker(struct fgw_s3_request *request, const struct fgw_obj
 static enum fgw_err refuse_marker(struct fgw_s3_request *request, const struct fgw_object *object,
                                   enum fgw_version_kind kind)
 {
-    enum fgw_err err = fgw_s3_hide_missing(
-        request, fgw_error_set(&request->error, FGW_ERR_NO_SUCH_KEY, NULL));
+    enum fgw_err err =
+        fgw_s3_hide_missing(request, fgw_error_set(&request->error, FGW_ERR_NO_SUCH_KEY, NULL));
     if (err == FGW_ERR_ACCESS_DENIED) {
         return err;
     }
@@ -52,8 +52,7 @@ static bool may(const struct fgw_s3_request *request, const struct fgw_object *o
     return false;
 }
 
-enum fgw_err fgw_s3_find_object(struct fgw_s3_request *request,
-                                enum fgw_s3_object_need need,
+enum fgw_err fgw_s3_find_object(struct fgw_s3_request *request, enum fgw_s3_object_need need,
                                 struct fgw_object *out_object)
 {
     struct fgw_meta *meta = request->s3->meta;
@@ -116,9 +115,8 @@ void fgw_s3_extra_written(struct fgw_s3_request *request, const struct fgw_writt
 {
     if (request->bucket.versioning == FGW_VERSIONING_ENABLED ||
         (request->bucket.versioning == FGW_VERSIONING_SUSPENDED && request->s3->strict_aws)) {
-        fgw_s3_extra_header(
-            request, "x-amz-version-id",
-            fgw_s3_version_text(request, &written->version_id, written->is_null));
+        fgw_s3_extra_header(request, "x-amz-version-id",
+                            fgw_s3_version_text(request, &written->version_id, written->is_null));
     }
 }
 
