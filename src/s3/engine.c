@@ -183,12 +183,11 @@ static void report_done(struct fgw_s3_request *request, enum fgw_err err)
 {
     struct fgw_s3 *s3 = request->s3;
     if (err != FGW_OK && fgw_err_http_status(err) == 500) {
-        fgw_log_error("s3", "%s failed: %s request_id=%s operation=%s bucket=%.*s",
-                      fgw_err_name(err),
-                      request->error.code == err ? fgw_error_message(&request->error)
-                                                 : fgw_err_text(err),
-                      request->request_id, request->op == NULL ? "Unknown" : request->op->name,
-                      FGW_FMT(request->bucket_name));
+        fgw_log_error(
+            "s3", "%s failed: %s request_id=%s operation=%s bucket=%.*s", fgw_err_name(err),
+            request->error.code == err ? fgw_error_message(&request->error) : fgw_err_text(err),
+            request->request_id, request->op == NULL ? "Unknown" : request->op->name,
+            FGW_FMT(request->bucket_name));
     }
     if (s3->done == NULL) {
         return;
@@ -202,9 +201,8 @@ static void report_done(struct fgw_s3_request *request, enum fgw_err err)
         .access_key = request->identity.access_key,
         .status = fgw_http_response_status(request->exchange),
         .error_code = err == FGW_OK ? NULL : fgw_err_s3_code(err),
-        .error_message = err == FGW_OK || request->error.code != err
-                             ? NULL
-                             : fgw_error_message(&request->error),
+        .error_message =
+            err == FGW_OK || request->error.code != err ? NULL : fgw_error_message(&request->error),
         .body_bytes = request->body_bytes,
         .sent_bytes = fgw_http_response_bytes(request->exchange),
     };
