@@ -8,6 +8,7 @@
 #include "s3/access.h"
 #include "s3/answer.h"
 #include "s3/auth.h"
+#include "s3/cors.h"
 #include "s3/engine_internal.h"
 #include "s3/names.h"
 #include "s3/op.h"
@@ -155,20 +156,6 @@ static enum fgw_err admit(struct fgw_s3_request *request)
     return err;
 }
 
-/* Cross-origin settings cannot exist, so every preflight is refused (spec/s3-wire.md 5.80). */
-static enum fgw_err preflight(struct fgw_s3_request *request)
-{
-    if (fgw_s3_header(request, "Origin").len == 0) {
-        return fgw_error_set(&request->error, FGW_ERR_BAD_REQUEST,
-                             "Insufficient information. Origin request header needed.");
-    }
-    if (fgw_s3_header(request, "Access-Control-Request-Method").len == 0) {
-        return fgw_error_set(&request->error, FGW_ERR_BAD_REQUEST,
-                             "Invalid Access-Control-Request-Method: null");
-    }
-    return fgw_error_set(&request->error, FGW_ERR_CORS_FORBIDDEN, NULL);
-}
-
 static enum fgw_err run(struct fgw_s3_request *request)
 {
     if (request->http->method == FGW_HTTP_OTHER) {
@@ -179,8 +166,9 @@ static enum fgw_err run(struct fgw_s3_request *request)
         return err;
     }
     if (request->http->method == FGW_HTTP_OPTIONS) {
-        return preflight(request);
+        return fgw_s3_cors_preflight(request);
     }
+    fgw_s3_cors_headers(request);
     err = fgw_s3_authenticate(request);
     if (err == FGW_OK) {
         err = fgw_s3_route(request, &request->op);
