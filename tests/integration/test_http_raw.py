@@ -21,8 +21,8 @@ import certificates
 from rawhttp import RawConnection
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
-BINARY = os.environ.get("FGW_TEST_HTTP_SERVER",
-                        TOP / "build" / "asan" / "tests" / "tools" / "fgw-http-test-server")
+BINARY = (os.environ.get("FGW_TEST_HTTP_SERVER")
+          or TOP / "build" / "asan" / "tests" / "tools" / "fgw-http-test-server")
 
 
 class Server:
