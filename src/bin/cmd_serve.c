@@ -5,6 +5,7 @@
 #include "bin/credentials.h"
 #include "bin/server.h"
 #include "blobs/local.h"
+#include "console/admin.h"
 #include "meta/rocks/rocks.h"
 
 struct serve {
@@ -15,6 +16,7 @@ struct serve {
     struct fgw_meta *meta;
     struct fgw_s3 *s3;
     struct fgw_credentials credentials;
+    struct fgw_admin admin;
 };
 
 static void write_storage(void *context, struct fgw_buf *out)
@@ -48,6 +50,17 @@ static int fail(const struct fgw_error *error, enum fgw_err err)
     return fgw_exit_of(err);
 }
 
+static enum fgw_err blob_live(void *context, const struct fgw_storage_owner *owner,
+                              const struct fgw_cid *root, bool *out_live)
+{
+    struct fgw_meta *meta = context;
+    struct fgw_arena arena;
+    fgw_arena_init(&arena, 0);
+    enum fgw_err err = meta->ops->blob_live(meta, &arena, owner, root, out_live);
+    fgw_arena_deinit(&arena);
+    return err;
+}
+
 static int open_storage(struct serve *serve)
 {
     const struct fgw_config *config = &serve->config;
@@ -75,7 +88,25 @@ static int open_storage(struct serve *serve)
     return err == FGW_OK ? FGW_EXIT_OK : fail(&error, err);
 }
 
-static void start_engine(struct serve *serve)
+static void add_status(void *context, json_t *status)
+{
+    struct serve *serve = context;
+    struct fgw_storage_stats stats;
+    fgw_storage_stats(serve->storage, &stats);
+    (void)json_object_set_new(status, "version", json_string(fgw_version()));
+    (void)json_object_set_new(status, "role", json_string("serve"));
+    (void)json_object_set_new(status, "ready",
+                              json_boolean(fgw_health_ready(fgw_server_health(serve->server))));
+    (void)json_object_set_new(status, "endpoint",
+                              json_string(fgw_server_endpoint(serve->server)));
+    (void)json_object_set_new(status, "groups", json_integer((json_int_t)stats.groups));
+    (void)json_object_set_new(status, "live_bytes", json_integer((json_int_t)stats.live_bytes));
+    (void)json_object_set_new(status, "dead_bytes", json_integer((json_int_t)stats.dead_bytes));
+    (void)json_object_set_new(status, "free_bytes", json_integer((json_int_t)stats.free_bytes));
+    (void)json_object_set_new(status, "read_only", json_boolean(stats.read_only));
+}
+
+static int start_engine(struct serve *serve)
 {
     const struct fgw_config *config = &serve->config;
     serve->blobs = fgw_blobs_local_new(serve->storage);
@@ -99,7 +130,18 @@ static void start_engine(struct serve *serve)
     };
     serve->s3 = fgw_s3_new(&options);
     fgw_metrics_register(fgw_server_metrics(serve->server), write_storage, serve->storage);
-    fgw_server_attach(serve->server, serve->s3);
+    fgw_storage_start_care(serve->storage, blob_live, serve->meta);
+    serve->admin = (struct fgw_admin){.meta = serve->meta,
+                                      .root_id = fgw_s3_root_id(serve->s3),
+                                      .root_access_key = serve->credentials.access_key,
+                                      .region = config->region,
+                                      .status = add_status,
+                                      .status_context = serve};
+    int exit_code = fgw_server_start_admin(serve->server, &serve->admin);
+    if (exit_code == FGW_EXIT_OK) {
+        fgw_server_attach(serve->server, serve->s3);
+    }
+    return exit_code;
 }
 
 static void print_greeting(const struct serve *serve)
@@ -122,6 +164,9 @@ static void print_greeting(const struct serve *serve)
 
 static void close_all(struct serve *serve)
 {
+    if (serve->storage != NULL) {
+        fgw_storage_stop_care(serve->storage);
+    }
     fgw_s3_free(serve->s3);
     if (serve->meta != NULL) {
         serve->meta->ops->free(serve->meta);
@@ -143,8 +188,8 @@ int fgw_cmd_serve(const struct fgw_command *command)
     int exit_code = fgw_server_start(&serve.config, "serve", &serve.server);
     if (exit_code == FGW_EXIT_OK) {
         exit_code = open_storage(&serve);
+        exit_code = exit_code == FGW_EXIT_OK ? start_engine(&serve) : exit_code;
         if (exit_code == FGW_EXIT_OK) {
-            start_engine(&serve);
             print_greeting(&serve);
             fgw_server_run(serve.server);
         } else {

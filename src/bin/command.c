@@ -15,6 +15,17 @@ static void print_lines(const char *word, struct fgw_buf *lines)
     }
 }
 
+/* Whatever the level is: a log that stays silent must say why. */
+static void announce_level(const struct fgw_command *command, const struct fgw_config *config)
+{
+    bool is_role = strcmp(command->verb, fgw_role_name(command->role)) == 0;
+    if (is_role && command->role != FGW_ROLE_DB_INIT) {
+        fgw_log_write(FGW_LOG_INFO, "config", "log level is %s (%s)",
+                      fgw_log_level_name(config->log_level),
+                      config->values[FGW_SETTING_LOG_LEVEL].where);
+    }
+}
+
 enum fgw_err fgw_command_config(const struct fgw_command *command, struct fgw_config_input *input,
                                 struct fgw_config *out)
 {
@@ -31,6 +42,7 @@ enum fgw_err fgw_command_config(const struct fgw_command *command, struct fgw_co
     print_lines("error", &errors);
     if (err == FGW_OK) {
         fgw_log_configure(out->log_level, out->log_format == FGW_CONFIG_LOG_JSON);
+        announce_level(command, out);
     } else {
         (void)fprintf(stderr, "fgw: nothing was opened; see fgw help %s\n", command->verb);
     }

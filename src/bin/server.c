@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/timefmt.h"
+#include "console/admin.h"
 #include "console/ops.h"
 #include "net/tls.h"
 
@@ -26,6 +27,7 @@ struct fgw_server {
     struct fgw_ops ops;
     struct fgw_http_server *s3_http;
     struct fgw_http_server *ops_http;
+    struct fgw_http_server *admin_http;
     struct fgw_tls_context *tls;
     _Atomic(struct fgw_s3 *) s3;
     fgw_http_handler *block_api;
@@ -340,10 +342,22 @@ static void on_signal(void *arg, int number)
     fgw_loop_stop(server->loop);
 }
 
+/* Every connection is a descriptor, and group files, RocksDB's tables and the database's connections
+ * come on top: the usual soft limit of 1,024 is too low. */
+static void raise_file_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
 int fgw_server_start(const struct fgw_config *config, const char *role, struct fgw_server **out)
 {
     struct fgw_server *server = fgw_xcalloc(1, sizeof *server);
     (void)signal(SIGPIPE, SIG_IGN);
+    raise_file_limit();
     server->config = config;
     server->loop = fgw_loop_new();
     server->health = fgw_health_new(role);
@@ -377,6 +391,24 @@ int fgw_server_start(const struct fgw_config *config, const char *role, struct f
     return FGW_EXIT_OK;
 }
 
+int fgw_server_start_admin(struct fgw_server *server, struct fgw_admin *admin)
+{
+    struct fgw_error error;
+    struct fgw_arena arena;
+    struct fgw_config_addresses none = {NULL, 0};
+    fgw_error_init(&error);
+    fgw_arena_init(&arena, 0);
+    struct fgw_http_server_options options = http_options(server, &none, &arena);
+    const char *address = fgw_arena_printf(&arena, "unix:%s/admin.sock", server->config->data_dir);
+    options.addresses = &address;
+    options.address_count = 1;
+    options.handler = fgw_admin_handle;
+    options.context = admin;
+    enum fgw_err err = fgw_http_server_start(&options, &server->admin_http, &error);
+    fgw_arena_deinit(&arena);
+    return err == FGW_OK ? FGW_EXIT_OK : fail(&error, FGW_EXIT_DATA_UNUSABLE);
+}
+
 void fgw_server_attach(struct fgw_server *server, struct fgw_s3 *s3)
 {
     atomic_store_explicit(&server->s3, s3, memory_order_release);
@@ -393,6 +425,9 @@ void fgw_server_stop(struct fgw_server *server)
     server->stopped = true;
     if (server->s3_http != NULL) {
         fgw_http_server_stop(server->s3_http, GRACE_MS);
+    }
+    if (server->admin_http != NULL) {
+        fgw_http_server_stop(server->admin_http, GRACE_MS);
     }
     if (server->ops_http != NULL) {
         fgw_http_server_stop(server->ops_http, 0);
@@ -432,6 +467,7 @@ void fgw_server_free(struct fgw_server *server)
     }
     fgw_http_server_free(server->s3_http);
     fgw_http_server_free(server->ops_http);
+    fgw_http_server_free(server->admin_http);
     fgw_workers_stop(server->workers);
     restore_signals(server);
     fgw_loop_free(server->loop);

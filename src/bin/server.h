@@ -26,6 +26,10 @@ bool fgw_server_internal(void *server, struct fgw_http_exchange *exchange);
 void fgw_server_done(void *server, const struct fgw_s3_done *done);
 /* From now on S3 requests are served. */
 void fgw_server_attach(struct fgw_server *server, struct fgw_s3 *s3);
+/* Serves the admin API on DATA/admin.sock (0600) until the server is freed; the admin outlives it.
+ * Exit code as fgw_server_start. */
+struct fgw_admin;
+int fgw_server_start_admin(struct fgw_server *server, struct fgw_admin *admin);
 /* "http://127.0.0.1:8078" */
 const char *fgw_server_endpoint(const struct fgw_server *server);
 /* Runs until SIGTERM or SIGINT, then stops accepting and finishes requests in flight (30 s); a second

@@ -3,6 +3,8 @@
  * Codes and texts as AWS answers them (spec/s3-wire.md 5.3-5.8). Everything here comes from the
  * network: nothing is asserted, every view is bounded by the request.
  */
+#include <stdio.h>
+
 #include "base/encode.h"
 #include "base/timefmt.h"
 #include "sigv4/sigv4_internal.h"
@@ -215,9 +217,7 @@ enum fgw_err fgw_sig_take_date(struct fgw_sig_auth *auth, struct fgw_bytes text)
 {
     enum fgw_err err = fgw_time_parse_basic(text, &auth->request_ms);
     if (err == FGW_OK) {
-        for (size_t i = 0; i < FGW_SIG_DATE_SIZE; i++) {
-            auth->amz_date[i] = (char)text.ptr[i];
-        }
+        memcpy(auth->amz_date, text.ptr, FGW_SIG_DATE_SIZE);
         auth->amz_date[FGW_SIG_DATE_SIZE] = '\0';
     }
     return err;
@@ -234,9 +234,8 @@ static enum fgw_err take_http_date(struct fgw_sig_auth *auth, struct fgw_bytes t
     }
     struct fgw_bytes zone = fgw_bytes_sub(text, BEFORE_ZONE, SIZE_MAX);
     if (fgw_bytes_eq_str(zone, "-0000") || fgw_bytes_eq_str(zone, "+0000")) {
-        memcpy(gmt, text.ptr, BEFORE_ZONE);
-        memcpy(gmt + BEFORE_ZONE, "GMT", 3);
-        text = fgw_bytes(gmt, BEFORE_ZONE + 3);
+        (void)snprintf(gmt, sizeof gmt, "%.*sGMT", BEFORE_ZONE, (const char *)text.ptr);
+        text = fgw_bytes_str(gmt);
     }
     enum fgw_err err = fgw_time_parse_http(text, &auth->request_ms);
     if (err == FGW_OK) {

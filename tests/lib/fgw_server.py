@@ -230,6 +230,10 @@ class Server:
     def log_tail(self):
         return self.process.log_tail() if self.process is not None else ""
 
+    def process_log(self):
+        """All the process wrote since the server was first started."""
+        return self.process.log_bytes().decode("utf-8", "replace")
+
     # -- clients ------------------------------------------------------------------------------
 
     @property

@@ -76,7 +76,7 @@ class Signer:
 
     def signature(self, stamp, canonical):
         text = "\n".join(("AWS4-HMAC-SHA256", stamp, self.scope(stamp),
-                          sha256_hex(canonical.encode())))
+                          sha256_hex(canonical.encode("latin-1"))))
         return self.sign_text(stamp, text)
 
     def headers(self, method, target, headers, payload_hash):

@@ -1,6 +1,7 @@
 /* memory_server.c: the S3 engine over memory_store: for tests and measurements of the engine without
- * a disk. Arguments: address, root access key, root secret key [domain]. Prints "listening ADDRESS",
- * SIGTERM stops. FGW_S3_STRICT_AWS=on as in fgw. */
+ * a disk. `serve` as fgw, with FGW_S3_LISTEN, FGW_ROOT_ACCESS_KEY, FGW_ROOT_SECRET_KEY, FGW_DOMAIN and
+ * FGW_S3_STRICT_AWS of its settings, so that FGW_TEST_BINARY may name it; or with arguments: address,
+ * root access key, root secret key. Prints "listening ADDRESS"; SIGTERM stops. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,31 +58,52 @@ static int serve(const char *address, struct fgw_s3 *s3, struct fgw_workers *wor
     return 0;
 }
 
+/* All of the engine is ready from the start. */
+static bool answer_internal(void *context, struct fgw_http_exchange *exchange)
+{
+    (void)context;
+    return fgw_http_respond(exchange, 200, "text/plain", FGW_LIT("ready\n")) == FGW_OK;
+}
+
+static const char *setting(const char *name)
+{
+    const char *value = getenv(name);
+    if (value == NULL) {
+        (void)fprintf(stderr, "%s is needed\n", name);
+        exit(2);
+    }
+    return value;
+}
+
 int main(int argc, char **argv)
 {
-    if (argc < 4) {
-        (void)fprintf(stderr, "usage: %s ADDRESS ACCESS_KEY SECRET_KEY [DOMAIN]\n", argv[0]);
+    if (argc != 2 && argc != 4) {
+        (void)fprintf(stderr, "usage: %s serve | ADDRESS ACCESS_KEY SECRET_KEY\n", argv[0]);
         return 2;
     }
+    bool by_settings = argc == 2;
     const char *strict = getenv("FGW_S3_STRICT_AWS");
-    const char *domain = argc > 4 ? argv[4] : NULL;
+    const char *domain = getenv("FGW_DOMAIN");
     const char *location = "default";
     struct fgw_meta *meta = memory_meta_new();
     struct fgw_blobs *blobs = memory_blobs_new();
     struct fgw_workers *workers = fgw_workers_start(1, NULL, NULL);
-    struct fgw_s3_options options = {.meta = meta,
-                                     .blobs = blobs,
-                                     .workers = 1,
-                                     .region = "us-east-1",
-                                     .locations = &location,
-                                     .location_count = 1,
-                                     .domains = &domain,
-                                     .domain_count = domain == NULL ? 0 : 1,
-                                     .strict_aws = strict != NULL && strcmp(strict, "on") == 0,
-                                     .root_access_key = argv[2],
-                                     .root_secret_key = argv[3]};
+    struct fgw_s3_options options = {
+        .meta = meta,
+        .blobs = blobs,
+        .workers = 1,
+        .region = "us-east-1",
+        .locations = &location,
+        .location_count = 1,
+        .domains = &domain,
+        .domain_count = domain == NULL ? 0 : 1,
+        .strict_aws = strict != NULL && strcmp(strict, "on") == 0,
+        .root_access_key = by_settings ? setting("FGW_ROOT_ACCESS_KEY") : argv[2],
+        .root_secret_key = by_settings ? setting("FGW_ROOT_SECRET_KEY") : argv[3],
+        .internal = answer_internal,
+    };
     struct fgw_s3 *s3 = fgw_s3_new(&options);
-    int code = serve(argv[1], s3, workers);
+    int code = serve(by_settings ? setting("FGW_S3_LISTEN") : argv[1], s3, workers);
     fgw_workers_stop(workers);
     fgw_s3_free(s3);
     meta->ops->free(meta);

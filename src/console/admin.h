@@ -1,0 +1,44 @@
+/* admin.h: what the command line asks of a running process (over DATA/admin.sock) or does itself
+ * when none runs: users, keys, buckets, status. One function executes a call whoever carries it.
+ *
+ * Calls are JSON over HTTP:
+ *   GET    /admin/users                      {"users":[...]}
+ *   POST   /admin/users                      {"name","id","email","display_name","access_key",
+ *                                             "secret_key","policy"}: the user with a first key
+ *   GET|DELETE /admin/users/NAME
+ *   GET    /admin/keys[?user=NAME]           secrets are never shown again
+ *   POST   /admin/keys                       {"user","access_key","secret_key"}
+ *   DELETE /admin/keys/KEY
+ *   POST   /admin/keys/KEY/disable, /enable
+ *   GET    /admin/buckets, /admin/buckets/NAME
+ *   POST   /admin/buckets                    {"name","owner","shards","replicas"}
+ *   GET    /admin/status
+ * Errors: {"error":CODE,"message":TEXT} with a 4xx or 5xx status.
+ */
+#ifndef FGW_CONSOLE_ADMIN_H
+#define FGW_CONSOLE_ADMIN_H
+
+#include <jansson.h>
+
+#include "http/server.h"
+#include "meta/meta.h"
+
+/* Adds members to the status document. */
+typedef void fgw_admin_status_fn(void *context, json_t *status);
+
+struct fgw_admin {
+    struct fgw_meta *meta;
+    struct fgw_bytes root_id;       /* owner of buckets made without one */
+    const char *root_access_key;    /* cannot be given to a user */
+    const char *region;
+    fgw_admin_status_fn *status;    /* may be NULL */
+    void *status_context;
+};
+
+/* body may be NULL. Runs in a fiber. Returns the HTTP status; *out_answer is a new reference. */
+int fgw_admin_execute(struct fgw_admin *admin, const char *method, struct fgw_bytes path,
+                      struct fgw_bytes query, const json_t *body, json_t **out_answer);
+/* An fgw_http_handler for the admin socket; context is a struct fgw_admin. */
+void fgw_admin_handle(void *admin, struct fgw_http_exchange *exchange);
+
+#endif
