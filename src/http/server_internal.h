@@ -120,6 +120,7 @@ struct fgw_http_response {
     bool keep;        /* what the head said; valid once it is sent */
     uint64_t written; /* by the handler */
     uint64_t sent;    /* to the client */
+    /* what follows outlives the exchange */
     struct fgw_buf headers;
     struct fgw_buf pending; /* small writes, gathered */
     char prefix[320];

@@ -44,11 +44,11 @@ static enum fgw_err check_element(const struct fgw_xml_node *node, struct fgw_er
                                                FGW_FMT(fgw_bytes_sub(text, 0, 100)));
     }
     if (fgw_xml_is(node, "AllowedOrigin") || fgw_xml_is(node, "AllowedHeader")) {
-        return stars(text) <= 1 ? FGW_OK
-                                : fgw_error_set(error, FGW_ERR_INVALID_REQUEST,
-                                                "%.*s \"%.*s\" can not have more than one wildcard.",
-                                                FGW_FMT(node->name),
-                                                FGW_FMT(fgw_bytes_sub(text, 0, 100)));
+        return stars(text) <= 1
+                   ? FGW_OK
+                   : fgw_error_set(error, FGW_ERR_INVALID_REQUEST,
+                                   "%.*s \"%.*s\" can not have more than one wildcard.",
+                                   FGW_FMT(node->name), FGW_FMT(fgw_bytes_sub(text, 0, 100)));
     }
     if (fgw_xml_is(node, "ExposeHeader")) {
         return stars(text) == 0 ? FGW_OK
@@ -58,10 +58,10 @@ static enum fgw_err check_element(const struct fgw_xml_node *node, struct fgw_er
                                                 "ExposeHeader.",
                                                 FGW_FMT(fgw_bytes_sub(text, 0, 100)));
     }
-    bool known = fgw_xml_is(node, "ID") ||
-                 (fgw_xml_is(node, "MaxAgeSeconds") &&
-                  fgw_bytes_to_u64(fgw_bytes_trim(text), &seconds) == FGW_OK &&
-                  seconds <= INT32_MAX);
+    bool known =
+        fgw_xml_is(node, "ID") ||
+        (fgw_xml_is(node, "MaxAgeSeconds") &&
+         fgw_bytes_to_u64(fgw_bytes_trim(text), &seconds) == FGW_OK && seconds <= INT32_MAX);
     return known ? FGW_OK : fgw_error_set(error, FGW_ERR_MALFORMED_XML, NULL);
 }
 
@@ -186,14 +186,12 @@ static struct fgw_bytes exposed(struct fgw_arena *arena, const struct fgw_xml_no
 static void allow(struct fgw_s3_request *request, const struct fgw_xml_node *rule,
                   const struct fgw_s3_cors_question *question)
 {
-    const struct fgw_xml_node *origin =
-        matching(rule, "AllowedOrigin", question->origin, false);
+    const struct fgw_xml_node *origin = matching(rule, "AllowedOrigin", question->origin, false);
     bool any = fgw_bytes_eq_str(origin->text, "*");
     fgw_s3_extra_header(request, "Access-Control-Allow-Origin",
                         any ? FGW_LIT("*") : question->origin);
     fgw_s3_extra_header(request, "Access-Control-Allow-Methods", question->method);
-    fgw_s3_extra_header(request, "Access-Control-Expose-Headers",
-                        exposed(request->arena, rule));
+    fgw_s3_extra_header(request, "Access-Control-Expose-Headers", exposed(request->arena, rule));
     if (!any) {
         fgw_s3_extra_header(request, "Access-Control-Allow-Credentials", FGW_LIT("true"));
     }
@@ -213,8 +211,8 @@ static enum fgw_err find_rule(struct fgw_s3_request *request,
     if (request->scope == FGW_S3_SERVICE || !fgw_s3_bucket_name_valid(request->bucket_name)) {
         return fgw_error_set(error, FGW_ERR_NO_SUCH_BUCKET, NULL);
     }
-    enum fgw_err err = meta->ops->bucket_get(meta, request->arena, request->bucket_name, false,
-                                             &bucket, error);
+    enum fgw_err err =
+        meta->ops->bucket_get(meta, request->arena, request->bucket_name, false, &bucket, error);
     if (err != FGW_OK) {
         return err;
     }

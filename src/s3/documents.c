@@ -31,8 +31,7 @@ static enum fgw_err apply(struct fgw_s3_request *request, struct fgw_bucket *buc
         }
     }
     if (change->document.ptr != NULL) {
-        documents[count++] =
-            (struct fgw_meta_pair){fgw_bytes_str(change->name), change->document};
+        documents[count++] = (struct fgw_meta_pair){fgw_bytes_str(change->name), change->document};
     }
     bucket->documents = documents;
     bucket->document_count = count;

@@ -36,7 +36,7 @@ static enum fgw_err check_tag(struct fgw_s3_request *request, const struct fgw_m
         return too_many(request, max);
     }
     if (tag->name.len == 0 || characters(tag->name) > MAX_KEY_CHARACTERS ||
-               !fgw_utf8_valid(tag->name)) {
+        !fgw_utf8_valid(tag->name)) {
         wrong = "The TagKey you have provided is invalid";
     } else if (characters(tag->value) > MAX_VALUE_CHARACTERS || !fgw_utf8_valid(tag->value)) {
         wrong = "The TagValue you have provided is invalid";
@@ -46,7 +46,8 @@ static enum fgw_err check_tag(struct fgw_s3_request *request, const struct fgw_m
             wrong = "Cannot provide multiple Tags with the same key";
         }
     }
-    return wrong == NULL ? FGW_OK : fgw_error_set(&request->error, FGW_ERR_INVALID_TAG, "%s", wrong);
+    return wrong == NULL ? FGW_OK
+                         : fgw_error_set(&request->error, FGW_ERR_INVALID_TAG, "%s", wrong);
 }
 
 enum fgw_err fgw_s3_tags_from_header(struct fgw_s3_request *request,
@@ -91,8 +92,7 @@ enum fgw_err fgw_s3_tags_from_document(struct fgw_s3_request *request, struct fg
                                        size_t *out_count)
 {
     struct fgw_xml_node *root = NULL;
-    enum fgw_err err =
-        fgw_xml_parse(request->arena, document, "Tagging", MAX_ELEMENTS, &root);
+    enum fgw_err err = fgw_xml_parse(request->arena, document, "Tagging", MAX_ELEMENTS, &root);
     const struct fgw_xml_node *set = err == FGW_OK ? fgw_xml_child(root, "TagSet") : NULL;
     if (set == NULL) {
         return fgw_error_set(&request->error, FGW_ERR_MALFORMED_XML, NULL);

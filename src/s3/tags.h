@@ -9,8 +9,8 @@
  * more than 10, a key over 128 or a value over 256 characters, an empty or repeated key;
  * FGW_ERR_INVALID_ARGUMENT when the header cannot be read. */
 enum fgw_err fgw_s3_tags_from_header(struct fgw_s3_request *request,
-                                     const struct fgw_meta_pair **out_tags, size_t *out_count)
-    FGW_MUST_CHECK;
+                                     const struct fgw_meta_pair **out_tags,
+                                     size_t *out_count) FGW_MUST_CHECK;
 enum { FGW_S3_OBJECT_TAGS_MAX = 10, FGW_S3_BUCKET_TAGS_MAX = 50 };
 
 /* Tags of a Tagging document, at most `max`; views into the arena. FGW_ERR_MALFORMED_XML; the rest
@@ -20,8 +20,8 @@ enum fgw_err fgw_s3_tags_from_document(struct fgw_s3_request *request, struct fg
                                        size_t *out_count) FGW_MUST_CHECK;
 /* The same of the request's body. */
 enum fgw_err fgw_s3_tags_from_body(struct fgw_s3_request *request, size_t max,
-                                   const struct fgw_meta_pair **out_tags, size_t *out_count)
-    FGW_MUST_CHECK;
+                                   const struct fgw_meta_pair **out_tags,
+                                   size_t *out_count) FGW_MUST_CHECK;
 /* Tagging document. */
 void fgw_s3_tags_document(const struct fgw_meta_pair *tags, size_t count, struct fgw_buf *out);
 

@@ -93,7 +93,6 @@ static enum fgw_err to_completed(struct cql *cql, struct fgw_arena *arena,
         struct cql_upload_row next = *row;
         bool applied = false;
         next.state = CQL_UPLOAD_COMPLETED;
-        next.completion = *completion;
         next.upload.completed = true;
         next.upload.answer = (struct fgw_written){.version_id = completion->object.version_id,
                                                   .is_null = completion->object.is_null,
@@ -208,8 +207,6 @@ static enum fgw_err decide(struct cql *cql, struct fgw_arena *arena,
     struct cql_upload_row completing = *row;
     completing.state = CQL_UPLOAD_COMPLETING;
     completing.completion = (struct cql_completion){.object = next.object, .more = next.more};
-    memcpy(completing.completion.part_list_hash, complete->part_list_hash,
-           sizeof complete->part_list_hash);
     completing.completion.object.upload_id = complete->upload_id;
     fgw_id_random(&completing.completion.object.rev);
     if (head.state != CQL_ABSENT) {
@@ -240,12 +237,6 @@ static enum fgw_err attempt_complete(struct cql *cql, struct fgw_arena *arena,
     return err;
 }
 
-static bool same_list(const struct cql_upload_row *row, const struct fgw_complete *complete)
-{
-    return memcmp(row->completion.part_list_hash, complete->part_list_hash,
-                  sizeof complete->part_list_hash) == 0;
-}
-
 enum fgw_err cql_upload_complete(struct fgw_meta *meta, struct fgw_arena *arena,
                                  const struct fgw_complete *complete,
                                  struct fgw_written *out_written, struct fgw_error *error)
@@ -258,7 +249,9 @@ enum fgw_err cql_upload_complete(struct fgw_meta *meta, struct fgw_arena *arena,
         if (err != FGW_OK) {
             break;
         }
-        if (row.state == CQL_UPLOAD_COMPLETED && same_list(&row, complete)) {
+        /* the ETag stands for the list of parts: another list is not answered with this object */
+        if (row.state == CQL_UPLOAD_COMPLETED &&
+            fgw_bytes_eq(row.upload.answer_etag, complete->object.etag)) {
             *out_written = row.upload.answer;
             return FGW_OK;
         }

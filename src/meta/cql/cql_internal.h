@@ -356,10 +356,8 @@ enum cql_upload_state {
     CQL_UPLOAD_ABORTING,
     CQL_UPLOAD_ABORTED
 };
-/* What completing decided; whoever carries it on needs nothing else. Of a completed upload only the
- * hash is kept. */
+/* What completing decided; whoever carries it on needs nothing else. */
 struct cql_completion {
-    uint8_t part_list_hash[32];
     struct fgw_id seen_rev;   /* of the head; zero: there was no row */
     struct fgw_object object; /* to store, with version id, time and rev */
     struct fgw_row_state more;
@@ -367,7 +365,7 @@ struct cql_completion {
 struct cql_upload_row {
     enum cql_upload_state state; /* 0: there is none */
     struct fgw_upload upload;    /* upload.rev is the row's */
-    struct cql_completion completion; /* completing, completed */
+    struct cql_completion completion; /* completing */
 };
 enum fgw_err cql_upload_read(struct cql *cql, struct fgw_arena *arena, const struct fgw_id *id,
                              bool serial, struct cql_upload_row *out_row, struct fgw_error *error)

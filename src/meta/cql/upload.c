@@ -31,16 +31,10 @@ static const char *status_of(enum cql_upload_state state)
 
 /* -- completions --------------------------------------------------------------------------------- */
 
-enum completion_tag { COMPLETION_HASH = 2, COMPLETION_SEEN = 4, COMPLETION_OBJECT = 6 };
+enum completion_tag { COMPLETION_SEEN = 2, COMPLETION_OBJECT = 4 };
 
-static void encode_completion(struct fgw_buf *out, const struct cql_upload_row *row)
+static void encode_completion(struct fgw_buf *out, const struct cql_completion *completion)
 {
-    const struct cql_completion *completion = &row->completion;
-    fgw_tlv_put(out, COMPLETION_HASH,
-                fgw_bytes(completion->part_list_hash, sizeof completion->part_list_hash));
-    if (row->state != CQL_UPLOAD_COMPLETING) {
-        return;
-    }
     struct fgw_buf object;
     fgw_buf_init(&object, 0);
     fgw_row_encode_object(&object, &completion->object, &completion->more);
@@ -58,9 +52,7 @@ static enum fgw_err decode_completion(struct fgw_arena *arena, struct fgw_bytes 
     enum fgw_err err;
     memset(out, 0, sizeof *out);
     while ((err = fgw_tlv_next(&reader, &item)) == FGW_OK) {
-        if (item.tag == COMPLETION_HASH && item.value.len == sizeof out->part_list_hash) {
-            memcpy(out->part_list_hash, item.value.ptr, item.value.len);
-        } else if (item.tag == COMPLETION_SEEN && item.value.len == sizeof out->seen_rev.bytes) {
+        if (item.tag == COMPLETION_SEEN && item.value.len == sizeof out->seen_rev.bytes) {
             memcpy(out->seen_rev.bytes, item.value.ptr, item.value.len);
         } else if (item.tag == COMPLETION_OBJECT) {
             err = fgw_row_decode_object(arena, key, item.value, FGW_ROW_FULL, &out->object,
@@ -196,18 +188,19 @@ enum fgw_err cql_upload_swap(struct cql *cql, struct fgw_arena *arena,
     struct fgw_buf data;
     struct fgw_buf completion;
     enum cql_outcome outcome = CQL_UNSURE;
-    bool has_completion =
-        next->state == CQL_UPLOAD_COMPLETING || next->state == CQL_UPLOAD_COMPLETED;
+    bool completing = next->state == CQL_UPLOAD_COMPLETING;
     fgw_id_random(&next->upload.rev);
     fgw_buf_init(&data, 0);
     fgw_buf_init(&completion, 0);
     fgw_row_encode_upload(&data, &next->upload);
-    encode_completion(&completion, next);
+    if (completing) {
+        encode_completion(&completion, &next->completion);
+    }
     struct fgw_cql_value values[] = {
         fgw_cql_str(status_of(next->state)),
         cql_id_blob(&next->upload.rev),
         fgw_cql_blob(fgw_buf_bytes(&data)),
-        has_completion ? fgw_cql_blob(fgw_buf_bytes(&completion)) : fgw_cql_null(),
+        completing ? fgw_cql_blob(fgw_buf_bytes(&completion)) : fgw_cql_null(),
         fgw_cql_timestamp(fgw_clock_wall_ms() + CQL_UPLOAD_KEEP_MS),
         id_text(&next->upload.id, hex),
         cql_id_blob(&seen->upload.rev)};

@@ -243,6 +243,23 @@ static void row06_lost_before_the_lease_ends(void **state)
     scene_check_final(&sets.small);
 }
 
+/* However long a statement takes: while heartbeats flow nobody takes over. */
+static void row06_long_statements_keep_the_lease(void **state)
+{
+    (void)state;
+    prepare_control();
+    sim.ddl_ms = 170000;
+    start_many(&sets.small, 3, 1000);
+    for (int i = 0; i < 3; i++) {
+        sim.procs[i]->options.timing.wait_limit_ms = 7200000;
+    }
+    sim_run(&sim);
+    scene_check_reports();
+    all_ready();
+    sim.ddl_ms = 400;
+    scene_check_final(&sets.small);
+}
+
 static void row07_clocks(void **state)
 {
     (void)state;
@@ -539,6 +556,7 @@ int main(void)
         SCENE_TEST(row05_stale_ddl_after_takeover),
         SCENE_TEST(row06_heartbeat_dead_or_cut),
         SCENE_TEST(row06_lost_before_the_lease_ends),
+        SCENE_TEST(row06_long_statements_keep_the_lease),
         SCENE_TEST(row07_clocks),
         SCENE_TEST(row08_suspend),
         SCENE_TEST(row09_partitions),
