@@ -142,9 +142,11 @@ enum fgw_migrate_exit fgw_migrate_put_state(struct fgw_migrate_engine *e,
         if (found) {
             row.cluster_id = seen.cluster_id; /* made once, never replaced */
         }
-        if (found && !e->now.have_state && seen.version > row.version) {
-            row.version = seen.version; /* it was there all along: what it says is not undone */
-            row.min_compat = seen.min_compat;
+        bool moved = found && (!e->now.have_state || seen.version != e->now.state.version);
+        if (moved && seen.version > row.version) {
+            /* a last write of our predecessor came in after we had read: it is not undone */
+            row.version = seen.version;
+            row.min_compat = seen.min_compat > row.min_compat ? seen.min_compat : row.min_compat;
         }
         bool applied = false;
         struct fgw_migrate_answer answer =

@@ -232,6 +232,9 @@ void fgw_s3_handle(void *context, struct fgw_http_exchange *exchange)
     if (err != FGW_OK) {
         fgw_s3_answer_error(&request, err);
     }
+    if (request.seed != NULL) {
+        explicit_bzero(request.seed, sizeof *request.seed);
+    }
     report_done(&request, err);
 }
 

@@ -18,7 +18,7 @@ static void name_version(struct fgw_s3_request *request, const struct fgw_object
 enum fgw_err fgw_s3_op_get_object_tagging(struct fgw_s3_request *request)
 {
     struct fgw_object object;
-    enum fgw_err err = fgw_s3_find_object(request, true, &object);
+    enum fgw_err err = fgw_s3_find_object(request, FGW_S3_OBJECT_SETTINGS, &object);
     if (err != FGW_OK) {
         return err;
     }
@@ -37,7 +37,7 @@ static enum fgw_err change_tags(struct fgw_s3_request *request, const struct fgw
 {
     struct fgw_meta *meta = request->s3->meta;
     for (unsigned attempt = 1;; attempt++) {
-        enum fgw_err err = fgw_s3_find_object(request, true, out_object);
+        enum fgw_err err = fgw_s3_find_object(request, FGW_S3_OBJECT_OWN, out_object);
         if (err != FGW_OK) {
             return err;
         }

@@ -96,7 +96,7 @@ static const struct fgw_meta_ops OPS = {
 struct fgw_meta *fgw_meta_cql_new(const struct fgw_meta_cql_options *options)
 {
     struct cql *cql = fgw_xcalloc(1, sizeof *cql);
-    FGW_CHECK(options->shards <= 4096);
+    FGW_CHECK(options->shards <= 4096 && options->secret_count > 0);
     cql->base.ops = &OPS;
     cql->options = *options;
     cql->keyspace = fgw_xstrdup(options->keyspace);

@@ -339,6 +339,10 @@ void cql_scan_seek(struct cql_scan *scan, struct fgw_bytes key);
 /* listing columns, copied. */
 enum fgw_err cql_entry_decode(struct fgw_arena *arena, const struct cql_entry *entry,
                               struct cql_row *out_row) FGW_MUST_CHECK;
+/* The object of a listing entry; a head whose deletion was left half done counts as what it becomes. */
+enum fgw_err cql_settled_row(struct cql *cql, struct fgw_arena *arena,
+                             const struct fgw_id *bucket_id, const struct cql_entry *entry,
+                             struct cql_row *out_row, struct fgw_error *error) FGW_MUST_CHECK;
 /* All rows of a result. */
 enum fgw_err cql_entries_take(struct fgw_arena *arena, struct fgw_cql_result *result,
                               struct cql_entry **out_rows, size_t *out_count) FGW_MUST_CHECK;
@@ -354,43 +358,40 @@ enum cql_upload_state {
 };
 /* What completing decided; whoever carries it on needs nothing else. */
 struct cql_completion {
-    uint8_t part_list_hash[32];
-    struct fgw_id seen_rev; /* of the head; zero: there was no row */
+    struct fgw_id seen_rev;   /* of the head; zero: there was no row */
     struct fgw_object object; /* to store, with version id, time and rev */
     struct fgw_row_state more;
 };
 struct cql_upload_row {
-    bool present;
-    enum cql_upload_state state;
-    struct fgw_id rev;
-    struct fgw_upload upload;
-    struct fgw_bytes data;       /* encoded upload, to carry over */
-    bool has_completion;
-    struct cql_completion completion;
+    enum cql_upload_state state; /* 0: there is none */
+    struct fgw_upload upload;    /* upload.rev is the row's */
+    struct cql_completion completion; /* completing */
 };
 enum fgw_err cql_upload_read(struct cql *cql, struct fgw_arena *arena, const struct fgw_id *id,
                              bool serial, struct cql_upload_row *out_row, struct fgw_error *error)
     FGW_MUST_CHECK;
-/* state -> next. *out_applied false: somebody else was first. */
+struct fgw_cql_call *cql_upload_start(struct cql *cql, const struct fgw_id *id);
+enum fgw_err cql_upload_wait(struct cql *cql, struct fgw_arena *arena, struct fgw_cql_call *call,
+                             const struct fgw_id *id, struct cql_upload_row *out_row,
+                             struct fgw_error *error) FGW_MUST_CHECK;
+/* seen -> next, with a new rev. *out_applied false: read the row again; also when an answer was
+ * lost, as the same step may be tried again over the same rev. */
 enum fgw_err cql_upload_swap(struct cql *cql, struct fgw_arena *arena,
                              const struct cql_upload_row *seen, struct cql_upload_row *next,
                              bool *out_applied, struct fgw_error *error) FGW_MUST_CHECK;
-void cql_completion_encode(struct fgw_buf *out, const struct cql_completion *completion);
-enum fgw_err cql_completion_decode(struct fgw_arena *arena, struct fgw_bytes key,
-                                   struct fgw_bytes bytes, struct cql_completion *out)
-    FGW_MUST_CHECK;
-/* Carries on with a row in state completing. FGW_OK: row is completed or open again. */
+/* Carries on with a row in state completing until it is another one. `row` is read again. */
 enum fgw_err cql_finish_complete(struct cql *cql, struct fgw_arena *arena,
                                  struct cql_upload_row *row, struct fgw_error *error)
     FGW_MUST_CHECK;
 /* Carries on with a row in state aborting. */
-enum fgw_err cql_finish_abort(struct cql *cql, struct fgw_arena *arena, struct cql_upload_row *row,
-                              struct fgw_error *error) FGW_MUST_CHECK;
-/* Removes part rows; the bytes of those that `keep` (may be NULL) does not list are released. */
-enum fgw_err cql_parts_drop(struct cql *cql, struct fgw_arena *arena,
-                            const struct fgw_upload *upload, const struct fgw_object *keep,
-                            struct fgw_error *error) FGW_MUST_CHECK;
-void cql_upload_index_drop(struct cql *cql, const struct fgw_upload *upload);
+enum fgw_err cql_finish_abort(struct cql *cql, struct fgw_arena *arena,
+                              const struct cql_upload_row *row, struct fgw_error *error)
+    FGW_MUST_CHECK;
+/* Drops look-up and part rows; the bytes of parts that `keep` (may be NULL) does not list are
+ * released. */
+enum fgw_err cql_upload_tidy(struct cql *cql, struct fgw_arena *arena,
+                             const struct fgw_upload *upload, const struct fgw_object *keep,
+                             struct fgw_error *error) FGW_MUST_CHECK;
 
 /* -- the contract ------------------------------------------------------------------------------- */
 

@@ -3,10 +3,9 @@
 #include "meta/cql/cql_internal.h"
 #include "meta/lister.h"
 
-/* A head whose deletion was left half done counts as what it becomes. */
-static enum fgw_err settled_row(struct cql *cql, struct fgw_arena *arena,
-                                const struct fgw_id *bucket_id, const struct cql_entry *entry,
-                                struct cql_row *out_row, struct fgw_error *error)
+enum fgw_err cql_settled_row(struct cql *cql, struct fgw_arena *arena,
+                             const struct fgw_id *bucket_id, const struct cql_entry *entry,
+                             struct cql_row *out_row, struct fgw_error *error)
 {
     enum fgw_err err = cql_entry_decode(arena, entry, out_row);
     if (err != FGW_OK || out_row->state != CQL_DELETING) {
@@ -35,7 +34,7 @@ static enum fgw_err fill_page(struct cql_scan *scan, struct fgw_lister *lister,
             return FGW_OK;
         }
         if (err == FGW_OK && entry.state != CQL_GONE) {
-            err = settled_row(scan->cql, lister->arena, &scan->bucket_id, &entry, &row, error);
+            err = cql_settled_row(scan->cql, lister->arena, &scan->bucket_id, &entry, &row, error);
         }
         if (err != FGW_OK) {
             return err;

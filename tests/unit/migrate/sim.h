@@ -160,6 +160,7 @@ struct sim_proc {
     int sites; /* kill sites passed */
     int points[FGW_MIGRATE_POINTS];
     int ddl_sent;
+    int ddl_strayed;                    /* sent after a pause that cost the lease: at most one */
     int writes;                         /* effects submitted */
     uint64_t looked_us[SIM_TABLES_MAX]; /* last read_table, by table index */
 };
@@ -195,6 +196,7 @@ struct sim {
         struct fgw_migrate_uuid owner;
     } epochs[400];
     int epoch_count;
+    int holder; /* process whose id the lock row carries; -1: none, or one that is gone */
     bool failed;
     char failure[400];
     int log_lines;

@@ -375,6 +375,7 @@ static bool update_lock(struct sim *sim, const struct sim_effect *effect)
         memcpy(next.owner_desc, given->owner_desc, sizeof next.owner_desc);
         memcpy(next.build, given->build, sizeof next.build);
         check_epoch(sim, &next);
+        sim->holder = fgw_migrate_uuid_nil(&next.owner) ? -1 : effect->proc;
     }
     if (effect->set & FGW_MIGRATE_SET_HB) {
         next.hb = given->hb;

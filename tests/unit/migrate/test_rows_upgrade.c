@@ -446,6 +446,35 @@ static void row35_unlock(void **state)
     assert_true(sim.now_us - before_us < UINT64_C(20000000));
 }
 
+/* The holder is fenced in the middle of a statement, and its successor is at the same one before
+ * the answer comes: what the successor records stands. */
+static void row35_fenced_holder_cannot_overwrite(void **state)
+{
+    (void)state;
+    int lost = 0;
+    for (int seed = 1; seed <= scene_seeds(150); seed++) {
+        sim_deinit(&sim);
+        sim_init(&sim, (uint64_t)seed);
+        sim.ddl_ms = 1500;
+        struct sim_proc *holder = sim_add(&sim, "holder", &sets.small, SIM_UP, 0);
+        while (!holder->over && holder->points[FGW_MIGRATE_AT_S1] < 2) {
+            sim_run_until(&sim, sim.now_us + 5000);
+        }
+        sim_run_until(&sim, sim.now_us + sim_below(&sim, 3000000));
+        struct sim_proc *rude = sim_add(&sim, "rude", &sets.small, SIM_UNLOCK, 0);
+        rude->options.epoch = sim.db.lock.epoch;
+        rude->options.even_if_alive = true;
+        struct sim_proc *next = sim_add(&sim, "next", &sets.small, SIM_UP, sim_below(&sim, 100));
+        sim_run(&sim);
+        scene_check_reports();
+        lost += holder->exit == FGW_MIGRATE_EXIT_LOST;
+        assert_int_equal(next->exit, 0);
+        sim.ddl_ms = 400;
+        scene_check_final(&sets.small);
+    }
+    assert_true(lost > 20);
+}
+
 static void row35_force(void **state)
 {
     (void)state;
@@ -664,6 +693,7 @@ int main(void)
         SCENE_TEST(row33_data_step_killed),
         SCENE_TEST(row34_signals),
         SCENE_TEST(row35_unlock),
+        SCENE_TEST(row35_fenced_holder_cannot_overwrite),
         SCENE_TEST(row35_force),
         SCENE_TEST(row35_two_repairs_at_once),
         SCENE_TEST(row36_db_init_again_and_again),
