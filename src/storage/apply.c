@@ -23,12 +23,17 @@ enum fgw_err fgw_apply_init(struct fgw_apply *apply, struct fgw_kv *kv)
     fgw_rowmap_init(&apply->rows, &apply->arena);
     fgw_buf_init(&apply->value, 0);
     fgw_buf_init(&apply->encoded, 0);
-    enum fgw_err err = read_row(kv, fgw_row_key_applied(), &apply->value);
+    return fgw_apply_reload(apply);
+}
+
+enum fgw_err fgw_apply_reload(struct fgw_apply *apply)
+{
+    enum fgw_err err = read_row(apply->kv, fgw_row_key_applied(), &apply->value);
     if (err == FGW_OK && apply->value.len > 0) {
         err = fgw_applied_decode(fgw_buf_bytes(&apply->value), &apply->applied);
     }
     if (err == FGW_OK) {
-        err = read_row(kv, fgw_row_key_last_group(), &apply->value);
+        err = read_row(apply->kv, fgw_row_key_last_group(), &apply->value);
     }
     if (err == FGW_OK && apply->value.len > 0) {
         err = fgw_last_group_decode(fgw_buf_bytes(&apply->value), &apply->last_group);

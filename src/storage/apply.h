@@ -37,6 +37,8 @@ struct fgw_apply {
 
 /* Reads how far the index is; an empty store is at batch 0. */
 enum fgw_err fgw_apply_init(struct fgw_apply *apply, struct fgw_kv *kv) FGW_MUST_CHECK;
+/* The store was opened again: reads anew how far it is. */
+enum fgw_err fgw_apply_reload(struct fgw_apply *apply) FGW_MUST_CHECK;
 void fgw_apply_deinit(struct fgw_apply *apply);
 
 struct fgw_apply_input {

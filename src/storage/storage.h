@@ -185,7 +185,8 @@ struct fgw_storage_op {
 };
 
 /* Commits and waits for the answer: FGW_OK = durable and visible. Others: evaluate's own code;
- * NOSPACE; IO (the batch could not be written: nothing of it took effect); READ_ONLY. */
+ * NOSPACE; IO (the batch could not be written: nothing of it took effect); READ_ONLY; UNAVAILABLE
+ * (the index takes no writes at present); UNKNOWN_OUTCOME (durable, or perhaps, and not visible). */
 enum fgw_err fgw_storage_commit(struct fgw_storage *storage, struct fgw_storage_op *op) FGW_MUST_CHECK;
 
 /* -- care ------------------------------------------------------------------------------------ */

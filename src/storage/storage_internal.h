@@ -33,6 +33,7 @@ struct fgw_storage {
         _Atomic uint64_t free_bytes;
         _Atomic uint64_t total_bytes;
         _Atomic uint64_t checked_ms; /* boot clock */
+        _Atomic uint64_t used_bytes; /* written since */
         _Atomic bool below_reserve;
     } space;
     struct fgw_sessions sessions;
@@ -46,7 +47,8 @@ struct fgw_storage {
 
 /* Running time of the engine: what ages are taken from. */
 uint64_t fgw_storage_running_ms(const struct fgw_storage *storage);
-/* Looks at the file system's free space, at most once a second unless `now`. */
+/* Looks at the file system's free space; unless `now`, at most once a second, oftener when little
+ * is left. */
 void fgw_storage_check_space(struct fgw_storage *storage, bool now);
 
 /* Commits items as they are: outcomes of the engine's own work. They free space, or stand for bytes
