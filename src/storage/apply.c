@@ -264,7 +264,9 @@ static enum fgw_err apply_items(struct fgw_apply *apply, struct fgw_bytes items)
     enum fgw_err err;
     while ((err = fgw_tlv_next(&reader, &item)) == FGW_OK) {
         err = apply_item(apply, &item);
-        if (err != FGW_OK) {
+        if (apply->lenient && (err == FGW_ERR_NOT_FOUND || err == FGW_ERR_CORRUPT)) {
+            apply->misfits++;
+        } else if (err != FGW_OK) {
             /* NOT_FOUND out of a row that must be there: the items do not fit the index */
             return err == FGW_ERR_NOT_FOUND ? FGW_ERR_CORRUPT : err;
         }

@@ -33,6 +33,8 @@ struct fgw_apply {
     uint64_t last_group;        /* highest group id used */
     uint64_t running_ms;        /* of the batch at hand */
     size_t written_bytes;       /* of the last batch written */
+    bool lenient;               /* items that do not fit are counted, not refused: after damage */
+    uint64_t misfits;
 };
 
 /* Reads how far the index is; an empty store is at batch 0. */

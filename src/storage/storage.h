@@ -52,6 +52,16 @@ enum fgw_err fgw_storage_open(const struct fgw_storage_options *options,
 /* Waits for what is being committed; a checkpoint is not needed. */
 void fgw_storage_close(struct fgw_storage *storage);
 
+/* What opening had to do. */
+struct fgw_storage_recovery {
+    uint64_t batches;      /* replayed from the log */
+    uint64_t damages;      /* places passed over (skip_damaged); where they are stands in the log */
+    uint64_t lost_batches; /* that lay in them */
+    uint64_t damaged_groups; /* files that are missing or too short */
+    uint64_t misfits;      /* later changes that refer to what was lost */
+};
+struct fgw_storage_recovery fgw_storage_recovered(const struct fgw_storage *storage);
+
 const uint8_t *fgw_storage_id(const struct fgw_storage *storage);
 const uint8_t *fgw_storage_cluster_id(const struct fgw_storage *storage);
 /* 32 bytes derived from the directory key for `label` (HKDF): e.g. to encrypt stored secrets. */

@@ -36,6 +36,7 @@ struct fgw_storage {
         _Atomic uint64_t used_bytes; /* written since */
         _Atomic bool below_reserve;
     } space;
+    struct fgw_storage_recovery recovered; /* by opening */
     struct fgw_sessions sessions;
     struct fgw_release release;
     struct fgw_care *care;
