@@ -380,6 +380,16 @@ enum fgw_err fgw_storage_commit_items(struct fgw_storage *storage, const char *n
     return fgw_storage_commit(storage, &op);
 }
 
+void fgw_storage_mark_bad(struct fgw_storage *storage, const uint8_t digest[FGW_SHA256_SIZE],
+                          uint64_t group, uint64_t offset)
+{
+    struct fgw_buf items;
+    fgw_buf_init(&items, 0);
+    fgw_item_put_mark_bad(&items, digest, group, offset);
+    (void)!fgw_storage_commit_items(storage, "bad", &items);
+    fgw_buf_deinit(&items);
+}
+
 /* -- care --------------------------------------------------------------------------------------- */
 
 void fgw_storage_start_care(struct fgw_storage *storage, fgw_storage_live_fn *live, void *context)

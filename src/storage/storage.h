@@ -213,6 +213,29 @@ void fgw_storage_stop_care(struct fgw_storage *storage);
 void fgw_storage_release_hint(struct fgw_storage *storage, const struct fgw_storage_owner *owner,
                               uint64_t extent, const struct fgw_cid *root);
 
+/* Something that scrub found damaged. */
+struct fgw_storage_damage {
+    const char *what;      /* "bytes", "log record", "list" */
+    struct fgw_cid cid;    /* of the block or the blob; not for log records */
+    uint64_t group;        /* where; 0: nowhere */
+    uint64_t offset;
+    const struct fgw_storage_owner *owner; /* whose block it is, if one owner holds it directly */
+};
+typedef void fgw_storage_damage_fn(void *context, const struct fgw_storage_damage *damage);
+
+struct fgw_storage_scrub {
+    fgw_storage_damage_fn *on_damage; /* called from the scrubbing fiber */
+    void *context;
+    uint64_t bytes_per_s; /* 0: as fast as it goes */
+    /* results, also while it runs */
+    uint64_t blocks, bytes, blobs, log_batches, damaged;
+};
+/* Reads everything that is held and checks its SHA-256, lists against blobs, all records of the log.
+ * Damaged blocks are marked bad: reads of them fail at once, new bytes replace them. From a fiber.
+ * FGW_OK also when damage was found. */
+enum fgw_err fgw_storage_scrub(struct fgw_storage *storage,
+                               struct fgw_storage_scrub *scrub) FGW_MUST_CHECK;
+
 struct fgw_storage_stats {
     uint64_t groups, log_bytes, bulk_bytes, live_bytes, dead_bytes, free_bytes, total_bytes;
     uint64_t blocks, batches, operations, syncs, sync_ns_total, applied_batch, last_batch;

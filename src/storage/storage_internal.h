@@ -56,6 +56,12 @@ void fgw_storage_check_space(struct fgw_storage *storage, bool now);
  * that are on disk already: allowed below the reserve. From a fiber. */
 enum fgw_err fgw_storage_commit_items(struct fgw_storage *storage, const char *name,
                                       struct fgw_buf *items) FGW_MUST_CHECK;
+/* A row of the index, replacing the contents of *out. From a fiber. FGW_ERR_NOT_FOUND. */
+enum fgw_err fgw_storage_index_get(struct fgw_storage *storage, const struct fgw_row_key *key,
+                                   struct fgw_buf *out) FGW_MUST_CHECK;
+/* The index's block at this place is damaged: logged, unless that cannot be done now. From a fiber. */
+void fgw_storage_mark_bad(struct fgw_storage *storage, const uint8_t digest[FGW_SHA256_SIZE],
+                          uint64_t group, uint64_t offset);
 /* Sums up the group rows for stats: blocks outside of a fiber. */
 void fgw_figures_refresh(struct fgw_storage *storage);
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/fs.h"
@@ -477,6 +478,97 @@ static void damaged_bulk_groups_are_served_but_for_the_damage(void **state)
     }
 }
 
+/* -- scrub --------------------------------------------------------------------------------------- */
+
+struct found {
+    unsigned bytes, records, lists, with_owner;
+};
+
+static void on_damage(void *context, const struct fgw_storage_damage *damage)
+{
+    struct found *found = context;
+    found->bytes += strcmp(damage->what, "bytes") == 0;
+    found->records += strcmp(damage->what, "log record") == 0;
+    found->lists += strcmp(damage->what, "list") == 0;
+    found->with_owner += damage->owner != NULL && fgw_bytes_eq_str(damage->owner->key, "7");
+    assert_true(damage->group != 0 || strcmp(damage->what, "list") == 0);
+}
+
+static struct found scrub(struct fixture *fixture)
+{
+    struct found found = {0};
+    struct fgw_storage_scrub scrub = {.on_damage = on_damage, .context = &found};
+    assert_int_equal(fgw_storage_scrub(fixture->storage, &scrub), FGW_OK);
+    assert_int_equal(scrub.blocks, OBJECTS + 4);
+    assert_int_equal(scrub.blobs, 1);
+    assert_true(scrub.log_batches > 0);
+    assert_int_equal(scrub.damaged, found.bytes + found.records + found.lists);
+    return found;
+}
+
+static void scrub_whole(struct fixture *fixture)
+{
+    put_numbered(fixture);
+    put_one_large(fixture);
+    struct found found = scrub(fixture);
+    assert_int_equal(found.bytes + found.records + found.lists, 0);
+}
+
+static void scrub_and_heal(struct fixture *fixture)
+{
+    struct fgw_buf out;
+    struct found found = scrub(fixture);
+    assert_int_equal(found.bytes, 3);
+    assert_int_equal(found.with_owner, 1);
+    assert_int_equal(found.lists, 0);
+    fgw_buf_init(&out, 0);
+    assert_int_equal(read_blob(fixture->storage, &large_root, NULL, &out), FGW_ERR_CORRUPT);
+    put_one_large(fixture); /* the same bytes again replace the bad ones */
+    fgw_buf_clear(&out);
+    assert_int_equal(read_blob(fixture->storage, &large_root, NULL, &out), FGW_OK);
+    fgw_buf_deinit(&out);
+    assert_int_equal(scrub(fixture).bytes, 1);
+    put_numbered(fixture);
+    check_numbered(fixture);
+    assert_int_equal(present, OBJECTS);
+    assert_int_equal(scrub(fixture).bytes, 0);
+}
+
+static off_t find_in(const char *path, const void *bytes, size_t len)
+{
+    off_t size = size_of(path);
+    uint8_t *file = fgw_xmalloc((size_t)size);
+    int fd = open(path, O_RDONLY);
+    assert_int_equal(pread(fd, file, (size_t)size, 0), size);
+    (void)close(fd);
+    size_t at = fgw_bytes_find(fgw_bytes(file, (size_t)size), fgw_bytes(bytes, len), 0);
+    fgw_xfree(file);
+    assert_true(at != SIZE_MAX);
+    return (off_t)at;
+}
+
+static void scrub_finds_all_damage(void **state)
+{
+    struct fixture fixture;
+    uint8_t body[1000];
+    char log[256];
+    char bulk[256];
+    (void)state;
+    fixture_init(&fixture);
+    (void)snprintf(log, sizeof log, "%s", fixture_file(&fixture, "groups/0000000001.car"));
+    (void)snprintf(bulk, sizeof bulk, "%s", fixture_file(&fixture, "groups/0000000002.car"));
+    fixture_open(&fixture);
+    fixture_run(&fixture, scrub_whole);
+    fixture_close(&fixture);
+    fill_large(body, sizeof body, 8);
+    overwrite(log, find_in(log, body, 100) + 500, 1); /* object "7" */
+    overwrite(bulk, size_of(bulk) - 10, 1);           /* the node */
+    overwrite(bulk, MIB * 2, 1);
+    fixture_open(&fixture);
+    fixture_run(&fixture, scrub_and_heal);
+    fixture_deinit(&fixture);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -488,6 +580,7 @@ int main(void)
         cmocka_unit_test(an_index_ahead_is_rebuilt_when_asked),
         cmocka_unit_test(a_damaged_index_is_rebuilt),
         cmocka_unit_test(damaged_bulk_groups_are_served_but_for_the_damage),
+        cmocka_unit_test(scrub_finds_all_damage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
