@@ -97,8 +97,8 @@ static ssize_t send_head_and_memory(struct conn *conn)
          answer.mode == MODE_MEMORY ? conn->body_left : 0},
     };
     struct msghdr message = {.msg_iov = iov, .msg_iovlen = 2};
-    ssize_t sent = sendmsg(conn->fd, &message,
-                           MSG_NOSIGNAL | (answer.mode == MODE_MEMORY ? 0 : MSG_MORE));
+    ssize_t sent =
+        sendmsg(conn->fd, &message, MSG_NOSIGNAL | (answer.mode == MODE_MEMORY ? 0 : MSG_MORE));
     if (sent > 0) {
         size_t of_head = (size_t)sent < conn->head_left ? (size_t)sent : conn->head_left;
         conn->head_left -= of_head;
@@ -223,8 +223,8 @@ static struct worker *start_workers(unsigned count)
 static int listen_on(uint16_t port)
 {
     int on = 1;
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(port),
-                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in address = {
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (bind(fd, (struct sockaddr *)&address, sizeof address) != 0 || listen(fd, 1024) != 0) {
@@ -239,14 +239,16 @@ static void prepare_answer(const char *path)
     answer.head_len = (size_t)snprintf(
         answer.head, sizeof answer.head,
         "HTTP/1.1 200 OK\r\nServer: bare\r\nDate: Mon, 30 Nov 2026 17:00:00 GMT\r\n"
-        "Content-Type: application/octet-stream\r\nContent-Length: %zu\r\n\r\n", answer.size);
+        "Content-Type: application/octet-stream\r\nContent-Length: %zu\r\n\r\n",
+        answer.size);
     if (answer.mode == MODE_MEMORY) {
         answer.bytes = memset(fgw_xmalloc(answer.size), 'x', answer.size);
         return;
     }
     answer.file = open(path == NULL ? "" : path, O_RDONLY | O_CLOEXEC);
     void *map = mmap(NULL, answer.size, PROT_READ, MAP_SHARED, answer.file, 0);
-    if (answer.file < 0 || map == MAP_FAILED || lseek(answer.file, 0, SEEK_END) < (off_t)answer.size) {
+    if (answer.file < 0 || map == MAP_FAILED ||
+        lseek(answer.file, 0, SEEK_END) < (off_t)answer.size) {
         (void)fprintf(stderr, "--file of at least %zu bytes is needed\n", answer.size);
         exit(2);
     }

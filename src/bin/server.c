@@ -342,10 +342,22 @@ static void on_signal(void *arg, int number)
     fgw_loop_stop(server->loop);
 }
 
+/* Every connection is a descriptor, and group files, RocksDB's tables and the database's connections
+ * come on top: the usual soft limit of 1,024 is too low. */
+static void raise_file_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
 int fgw_server_start(const struct fgw_config *config, const char *role, struct fgw_server **out)
 {
     struct fgw_server *server = fgw_xcalloc(1, sizeof *server);
     (void)signal(SIGPIPE, SIG_IGN);
+    raise_file_limit();
     server->config = config;
     server->loop = fgw_loop_new();
     server->health = fgw_health_new(role);

@@ -30,11 +30,11 @@ void fgw_http_client_free(struct fgw_http_client *client);
 
 struct fgw_http_call_options {
     const char *method;
-    struct fgw_bytes target; /* "/path?query", already encoded */
+    struct fgw_bytes target;               /* "/path?query", already encoded */
     const struct fgw_http_header *headers; /* besides Host and the framing; sent as given */
     size_t header_count;
-    int64_t content_length;  /* of the body; 0: none; -1: unknown (sent chunked) */
-    uint64_t deadline_ms;    /* of the whole call, on the clock of fgw_loop_now_ms; 0: none */
+    int64_t content_length; /* of the body; 0: none; -1: unknown (sent chunked) */
+    uint64_t deadline_ms;   /* of the whole call, on the clock of fgw_loop_now_ms; 0: none */
 };
 
 struct fgw_http_answer {
@@ -49,19 +49,19 @@ struct fgw_http_answer {
  * FGW_ERR_TIMEOUT, FGW_ERR_CLIENT_GONE (TLS); details in *error (may be NULL). */
 enum fgw_err fgw_http_call_begin(struct fgw_http_client *client,
                                  const struct fgw_http_call_options *options,
-                                 struct fgw_http_call **out_call, struct fgw_error *error)
-    FGW_MUST_CHECK;
+                                 struct fgw_http_call **out_call,
+                                 struct fgw_error *error) FGW_MUST_CHECK;
 /* Part of the body, as announced. After an error the server may still have answered (refused):
  * fgw_http_call_answer tells. */
 enum fgw_err fgw_http_call_write(struct fgw_http_call *call, struct fgw_bytes bytes) FGW_MUST_CHECK;
 /* Ends the request and waits for the head of the final answer. FGW_ERR_PARSE for an answer that is
  * no HTTP, FGW_ERR_TIMEOUT, FGW_ERR_CLIENT_GONE (no answer), FGW_ERR_TOO_LARGE (head). */
-enum fgw_err fgw_http_call_answer(struct fgw_http_call *call, struct fgw_http_answer *out_answer)
-    FGW_MUST_CHECK;
+enum fgw_err fgw_http_call_answer(struct fgw_http_call *call,
+                                  struct fgw_http_answer *out_answer) FGW_MUST_CHECK;
 /* Next piece of the answer's body, valid until the next call; FGW_ERR_END behind the last one;
  * FGW_ERR_CLIENT_GONE when it breaks off, FGW_ERR_TIMEOUT, FGW_ERR_PARSE (chunked coding). */
-enum fgw_err fgw_http_call_read(struct fgw_http_call *call, struct fgw_bytes *out_piece)
-    FGW_MUST_CHECK;
+enum fgw_err fgw_http_call_read(struct fgw_http_call *call,
+                                struct fgw_bytes *out_piece) FGW_MUST_CHECK;
 /* True when the request went out on a kept connection and no byte of an answer came: it may never
  * have been executed, and a repetition on a fresh connection is worth while. */
 bool fgw_http_call_maybe_stale(const struct fgw_http_call *call);
@@ -73,7 +73,7 @@ void fgw_http_call_end(struct fgw_http_call *call);
  * and the method is idempotent. */
 enum fgw_err fgw_http_fetch(struct fgw_http_client *client,
                             const struct fgw_http_call_options *options, struct fgw_bytes body,
-                            int *out_status, struct fgw_buf *out, struct fgw_error *error)
-    FGW_MUST_CHECK;
+                            int *out_status, struct fgw_buf *out,
+                            struct fgw_error *error) FGW_MUST_CHECK;
 
 #endif

@@ -14,7 +14,7 @@ struct fgw_http_call {
     struct fgw_http_client *client;
     struct fgw_conn *conn;
     struct fgw_arena arena;
-    struct fgw_buf head;    /* of the request, until it is sent */
+    struct fgw_buf head; /* of the request, until it is sent */
     bool reused;
     bool is_head_method;
     bool chunked_request;
@@ -24,7 +24,7 @@ struct fgw_http_call {
     enum answer_body body;
     uint64_t left_to_read;
     struct fgw_chunked chunked;
-    enum fgw_err ended;     /* FGW_OK while there may be more of the answer */
+    enum fgw_err ended; /* FGW_OK while there may be more of the answer */
     uint8_t *input;
     size_t input_size;
     size_t input_start;
@@ -48,8 +48,7 @@ static void build_head(struct fgw_http_call *call, const struct fgw_http_call_op
     if (options->content_length < 0) {
         (void)fgw_buf_append_str(head, "Transfer-Encoding: chunked\r\n");
     } else if (options->content_length > 0 || sends_body) {
-        (void)fgw_buf_appendf(head, "Content-Length: %lld\r\n",
-                              (long long)options->content_length);
+        (void)fgw_buf_appendf(head, "Content-Length: %lld\r\n", (long long)options->content_length);
     }
     (void)fgw_buf_append(head, FGW_LIT("\r\n"));
 }
@@ -79,7 +78,8 @@ enum fgw_err fgw_http_call_begin_on(struct fgw_http_client *client,
     struct fgw_conn *conn;
     bool reused;
     if (!is_clean(options)) {
-        return fgw_error_set(error, FGW_ERR_INVALID_REQUEST, "request with line ends in its head");
+        (void)fgw_error_set(error, FGW_ERR_INVALID_REQUEST, "request with line ends in its head");
+        return FGW_ERR_INVALID_REQUEST;
     }
     enum fgw_err err = fgw_http_client_take(client, fresh_only, deadline_ms, &conn, &reused, error);
     if (err != FGW_OK) {
@@ -348,7 +348,7 @@ enum fgw_err fgw_http_fetch(struct fgw_http_client *client,
     size_t before = out->len;
     own.content_length = (int64_t)body.len;
     for (int attempt = 0;; attempt++) {
-        struct fgw_http_call *call;
+        struct fgw_http_call *call = NULL;
         enum fgw_err err = fgw_http_call_begin_on(client, &own, attempt > 0, &call, error);
         if (err != FGW_OK) {
             return err;

@@ -25,7 +25,7 @@ void fgw_http_client_keep(struct fgw_http_client *client, struct fgw_conn *conn)
 
 enum fgw_err fgw_http_call_begin_on(struct fgw_http_client *client,
                                     const struct fgw_http_call_options *options, bool fresh_only,
-                                    struct fgw_http_call **out_call, struct fgw_error *error)
-    FGW_MUST_CHECK;
+                                    struct fgw_http_call **out_call,
+                                    struct fgw_error *error) FGW_MUST_CHECK;
 
 #endif

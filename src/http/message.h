@@ -31,12 +31,12 @@ struct fgw_http_request {
                                    absolute-form target wins */
     const struct fgw_http_header *headers; /* wire order, repeats kept */
     size_t header_count;
-    unsigned version_minor;   /* 0 or 1 */
+    unsigned version_minor; /* 0 or 1 */
     bool has_content_length;
-    uint64_t content_length;  /* valid when has_content_length */
-    bool chunked;             /* Transfer-Encoding: chunked */
-    bool expect_continue;     /* Expect is exactly 100-continue (any case) and there is a body, which may be
-                             empty */
+    uint64_t content_length; /* valid when has_content_length */
+    bool chunked;            /* Transfer-Encoding: chunked */
+    bool expect_continue;    /* Expect is exactly 100-continue (any case) and there is a body, which
+                                may be empty */
     bool keep_alive;
     bool tls;
     const char *peer; /* "127.0.0.1:41234" */

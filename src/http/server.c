@@ -12,8 +12,7 @@ static void init_workers(struct fgw_http_server *server)
     struct fgw_workers *workers = server->options.workers;
     server->worker_count = fgw_workers_count(workers);
     server->workers = fgw_xcalloc(server->worker_count, sizeof *server->workers);
-    server->open_per_worker =
-        fgw_xcalloc(server->worker_count, sizeof *server->open_per_worker);
+    server->open_per_worker = fgw_xcalloc(server->worker_count, sizeof *server->open_per_worker);
     for (unsigned i = 0; i < server->worker_count; i++) {
         struct fgw_http_worker *worker = &server->workers[i];
         worker->server = server;
@@ -109,8 +108,7 @@ static void stop_serving(void *arg, unsigned index)
         struct fgw_wait wait;
         fgw_wait_init(&wait, 1);
         worker->all_idle = &wait;
-        enum fgw_err err =
-            fgw_wait_until(&wait, fgw_loop_now_ms(worker->loop) + server->grace_ms);
+        enum fgw_err err = fgw_wait_until(&wait, fgw_loop_now_ms(worker->loop) + server->grace_ms);
         if (err != FGW_OK) {
             fgw_http_worker_break_all(worker);
             fgw_wait_for(&wait);

@@ -34,8 +34,8 @@ uint64_t fgw_http_started_ns(const struct fgw_http_exchange *exchange);
  * this exchange; sends "100 Continue" first when the client waits for it. FGW_ERR_END at the end;
  * FGW_ERR_INCOMPLETE_BODY, FGW_ERR_REQUEST_TIMEOUT (slower than FGW_MIN_BODY_RATE),
  * FGW_ERR_CLIENT_GONE, FGW_ERR_BAD_REQUEST (broken chunked coding) end the connection. */
-enum fgw_err fgw_http_body_read(struct fgw_http_exchange *exchange, struct fgw_bytes *out_piece)
-    FGW_MUST_CHECK;
+enum fgw_err fgw_http_body_read(struct fgw_http_exchange *exchange,
+                                struct fgw_bytes *out_piece) FGW_MUST_CHECK;
 
 /* -- answer ---------------------------------------------------------------------------------- */
 
@@ -45,7 +45,8 @@ enum { FGW_HTTP_LENGTH_UNKNOWN = -1 };
  * be kept is decided when the head goes out: with a large part of the body unread then, it closes. content_length in bytes, or FGW_HTTP_LENGTH_UNKNOWN
  * (chunked coding on 1.1, until close on 1.0). Adds Date, Server, Content-Length,
  * Transfer-Encoding and Connection as needed: the handler must not. */
-void fgw_http_response_start(struct fgw_http_exchange *exchange, int status, int64_t content_length);
+void fgw_http_response_start(struct fgw_http_exchange *exchange, int status,
+                             int64_t content_length);
 /* Before the first write. CR, LF and NUL in the value are replaced by blanks. */
 void fgw_http_response_header(struct fgw_http_exchange *exchange, const char *name,
                               struct fgw_bytes value);
@@ -93,10 +94,10 @@ struct fgw_http_server_options {
     const char *const *addresses; /* "127.0.0.1:8078", "[::]:8078", ":8078",
                                      "unix:/path" (mode 0600) */
     size_t address_count;
-    struct fgw_workers *workers;  /* whose loops serve */
+    struct fgw_workers *workers; /* whose loops serve */
     fgw_http_handler *handler;
     void *context;
-    struct fgw_tls_context *tls;  /* NULL: plain */
+    struct fgw_tls_context *tls; /* NULL: plain */
     /* Called instead of the built-in plain answer when the server itself must refuse a request
      * (broken head, too large): writes the body in the protocol's error format. May be NULL. */
     void (*on_refused)(void *context, struct fgw_http_exchange *exchange, enum fgw_err err,
@@ -120,8 +121,8 @@ struct fgw_http_server;
  * and starts accepting. FGW_ERR_IN_USE with the holder's name and pid in error->message. From a
  * thread that is no worker. Sets SIGPIPE to be ignored. References options->tls on its own. */
 enum fgw_err fgw_http_server_start(const struct fgw_http_server_options *options,
-                                   struct fgw_http_server **out_server, struct fgw_error *error)
-    FGW_MUST_CHECK;
+                                   struct fgw_http_server **out_server,
+                                   struct fgw_error *error) FGW_MUST_CHECK;
 /* "127.0.0.1:8078" really bound (port 0 resolved), by index of address. */
 const char *fgw_http_server_address(const struct fgw_http_server *server, size_t index);
 void fgw_http_server_stats(struct fgw_http_server *server, struct fgw_http_server_stats *out_stats);

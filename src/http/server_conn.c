@@ -14,8 +14,8 @@ enum {
     IDLE_EXCHANGES_MAX = 64,
     LINGER_MS = 5 * 1000,
     LINGER_REFUSED_MS = 1000,
-    LINGERING_MAX = 256,       /* per worker; above it connections are closed the hard way */
-    REQUESTS_PER_TURN = 16     /* pipelined; then others of this loop have their turn */
+    LINGERING_MAX = 256,   /* per worker; above it connections are closed the hard way */
+    REQUESTS_PER_TURN = 16 /* pipelined; then others of this loop have their turn */
 };
 
 static void on_event(void *arg, enum fgw_conn_event event);
@@ -37,9 +37,11 @@ static struct fgw_http_exchange *take_exchange(struct fgw_http_conn *conn)
     }
     exchange->conn = conn;
     exchange->started_ns = conn->head_begun_ns;
-    exchange->request = (struct fgw_http_request){
-        .method = FGW_HTTP_OTHER, .raw_path = FGW_LIT("/"), .target = FGW_LIT("/"),
-        .tls = conn->is_tls, .peer = conn->peer};
+    exchange->request = (struct fgw_http_request){.method = FGW_HTTP_OTHER,
+                                                  .raw_path = FGW_LIT("/"),
+                                                  .target = FGW_LIT("/"),
+                                                  .tls = conn->is_tls,
+                                                  .peer = conn->peer};
     exchange->refused = FGW_OK;
     exchange->refused_message = NULL;
     exchange->close_after = false;
@@ -232,9 +234,8 @@ static struct fgw_http_exchange *look_at(struct fgw_http_conn *conn, struct fgw_
     if (!conn->head_begun) {
         conn->head_begun_ns = fgw_clock_boot_ns();
     }
-    enum fgw_err err =
-        fgw_http_head_scan(&conn->scan, bytes, conn->worker->server->options.max_header_bytes, &end,
-                           &reason);
+    enum fgw_err err = fgw_http_head_scan(
+        &conn->scan, bytes, conn->worker->server->options.max_header_bytes, &end, &reason);
     conn->head_begun = conn->scan.in_head; /* empty lines before a head do not begin it */
     struct fgw_http_exchange *exchange = NULL;
     if (err == FGW_OK) {
@@ -258,8 +259,7 @@ static enum fgw_err read_head(struct fgw_http_conn *conn, struct fgw_http_exchan
 {
     struct fgw_http_worker *worker = conn->worker;
     size_t got = 0;
-    enum fgw_err err =
-        fgw_conn_try_read(conn->net, worker->scratch, FGW_HTTP_SCRATCH_SIZE, &got);
+    enum fgw_err err = fgw_conn_try_read(conn->net, worker->scratch, FGW_HTTP_SCRATCH_SIZE, &got);
     if (err != FGW_OK) {
         return err;
     }
@@ -297,9 +297,10 @@ static void watch(struct fgw_http_conn *conn)
 {
     const struct fgw_http_server_options *options = &conn->worker->server->options;
     conn->state = FGW_HTTP_CONN_WATCHED;
-    fgw_conn_set_read_deadline(conn->net, fgw_loop_now_ms(conn->worker->loop) +
-                                              (conn->head_begun ? options->header_timeout_ms
-                                                                : options->idle_timeout_ms));
+    fgw_http_input_shrink(conn);
+    fgw_conn_set_read_deadline(
+        conn->net, fgw_loop_now_ms(conn->worker->loop) +
+                       (conn->head_begun ? options->header_timeout_ms : options->idle_timeout_ms));
     fgw_conn_watch(conn->net, on_event, conn);
 }
 
@@ -386,8 +387,8 @@ static void handshake_fiber(void *arg)
 static void on_deadline(struct fgw_http_conn *conn)
 {
     if (conn->state == FGW_HTTP_CONN_WATCHED && conn->head_begun && conn->tls == NULL) {
-        start_serving(conn, refuse(conn, fgw_http_input_view(&conn->input), FGW_ERR_REQUEST_TIMEOUT,
-                                   NULL));
+        start_serving(
+            conn, refuse(conn, fgw_http_input_view(&conn->input), FGW_ERR_REQUEST_TIMEOUT, NULL));
     } else {
         close_conn(conn);
     }
@@ -418,8 +419,8 @@ static void on_event(void *arg, enum fgw_conn_event event)
     } else if (conn->state == FGW_HTTP_CONN_LINGER) {
         linger_read(conn);
     } else if (conn->tls != NULL) {
-        uint64_t deadline_ms = fgw_loop_now_ms(conn->worker->loop) +
-                               conn->worker->server->options.header_timeout_ms;
+        uint64_t deadline_ms =
+            fgw_loop_now_ms(conn->worker->loop) + conn->worker->server->options.header_timeout_ms;
         conn->state = FGW_HTTP_CONN_BUSY;
         conn->worker->busy++;
         fgw_conn_watch(conn->net, NULL, NULL);
@@ -486,7 +487,8 @@ void fgw_http_conn_accepted(void *arg, unsigned worker_index, int fd, const char
     (void)snprintf(conn->peer, sizeof conn->peer, "%s", peer);
     fgw_list_push_back(&worker->conns, &conn->node);
     fgw_conn_set_write_stall(net, FGW_HTTP_RATE_WINDOW_MS,
-                             server->options.min_body_rate_bytes_s * FGW_HTTP_RATE_WINDOW_MS / 1000);
+                             server->options.min_body_rate_bytes_s * FGW_HTTP_RATE_WINDOW_MS /
+                                 1000);
     if (open_connections(server) > server->options.max_connections) {
         turn_away(conn);
         return;

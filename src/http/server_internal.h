@@ -20,11 +20,11 @@
 #include "net/tls.h"
 
 enum {
-    FGW_HTTP_SCRATCH_SIZE = 64 * 1024,   /* what one read of a head may bring along */
+    FGW_HTTP_SCRATCH_SIZE = 64 * 1024, /* what one read of a head may bring along */
     FGW_HTTP_BODY_BUFFER_SIZE = 256 * 1024,
     FGW_HTTP_SMALL_BUFFER_SIZE = 16 * 1024,
-    FGW_HTTP_DRAIN_MAX = 64 * 1024,      /* rest of a body that is read to keep the connection */
-    FGW_HTTP_RATE_WINDOW_MS = 20 * 1000  /* over which FGW_MIN_BODY_RATE is averaged */
+    FGW_HTTP_DRAIN_MAX = 64 * 1024,     /* rest of a body that is read to keep the connection */
+    FGW_HTTP_RATE_WINDOW_MS = 20 * 1000 /* over which FGW_MIN_BODY_RATE is averaged */
 };
 
 struct fgw_http_counters {
@@ -40,9 +40,10 @@ struct fgw_http_worker {
     unsigned idle_exchange_count;
     struct fgw_list idle_buffers; /* of FGW_HTTP_BODY_BUFFER_SIZE, linked through their bytes */
     unsigned idle_buffer_count;
-    unsigned busy;                /* connections owned by a fiber */
+    unsigned used_buffer_count;
+    unsigned busy; /* connections owned by a fiber */
     unsigned lingering;
-    struct fgw_wait *all_idle;    /* signalled when busy becomes 0, while stopping */
+    struct fgw_wait *all_idle; /* signalled when busy becomes 0, while stopping */
     uint8_t *scratch;
     struct fgw_http_counters counters;
 };
@@ -71,6 +72,7 @@ enum fgw_http_conn_state {
 };
 
 struct fgw_http_input {
+    bool is_body_buffer; /* of the worker's body_buffer_size */
     uint8_t *ptr;
     size_t start;
     size_t end;
@@ -84,13 +86,13 @@ struct fgw_http_conn {
     struct fgw_tls_context *tls; /* to begin with, NULL once the handshake is done or plain */
     enum fgw_http_conn_state state;
     bool is_tls;
-    bool counted;             /* in open_per_worker */
+    bool counted; /* in open_per_worker */
     bool head_begun;
-    bool last_read_short;     /* the socket is empty: wait before the next read */
+    bool last_read_short; /* the socket is empty: wait before the next read */
     uint64_t head_begun_ns;
     struct fgw_http_scan scan;
     struct fgw_http_input input; /* read and not consumed */
-    uint64_t counted_in;      /* bytes already in the worker's counters */
+    uint64_t counted_in;         /* bytes already in the worker's counters */
     uint64_t counted_out;
     char peer[FGW_ADDRESS_TEXT_SIZE];
 };
@@ -114,10 +116,11 @@ struct fgw_http_response {
     bool head_sent;
     bool ended;
     bool chunked;
-    bool no_body;        /* HEAD, 204, 304 */
-    bool keep;           /* what the head said; valid once it is sent */
-    uint64_t written;    /* by the handler */
-    uint64_t sent;       /* to the client */
+    bool no_body;     /* HEAD, 204, 304 */
+    bool keep;        /* what the head said; valid once it is sent */
+    uint64_t written; /* by the handler */
+    uint64_t sent;    /* to the client */
+    /* what follows outlives the exchange */
     struct fgw_buf headers;
     struct fgw_buf pending; /* small writes, gathered */
     char prefix[320];
@@ -161,6 +164,8 @@ static inline struct fgw_bytes fgw_http_input_view(const struct fgw_http_input *
 void fgw_http_input_append(struct fgw_http_conn *conn, struct fgw_bytes bytes);
 /* Gives the memory back when all is consumed. */
 void fgw_http_input_trim(struct fgw_http_conn *conn);
+/* Before a wait of unknown length: no more memory than the rest needs. */
+void fgw_http_input_shrink(struct fgw_http_conn *conn);
 void fgw_http_input_free(struct fgw_http_conn *conn);
 void fgw_http_body_begin(struct fgw_http_exchange *exchange);
 /* True when what is left of the body can be read without trouble after the answer. */

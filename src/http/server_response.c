@@ -75,7 +75,9 @@ void fgw_http_response_reset_all(struct fgw_http_exchange *exchange)
     headers.max = HEADERS_SIZE_MAX;
     clear_buffer(&headers);
     clear_buffer(&pending);
-    exchange->response = (struct fgw_http_response){.headers = headers, .pending = pending};
+    memset(&exchange->response, 0, offsetof(struct fgw_http_response, headers));
+    exchange->response.headers = headers;
+    exchange->response.pending = pending;
 }
 
 bool fgw_http_response_reset(struct fgw_http_exchange *exchange)
@@ -95,18 +97,43 @@ static const char *reason_of(int status)
         int status;
         const char *reason;
     } reasons[] = {
-        {101, "Switching Protocols"}, {200, "OK"}, {201, "Created"}, {202, "Accepted"},
-        {204, "No Content"}, {206, "Partial Content"}, {301, "Moved Permanently"}, {302, "Found"},
-        {303, "See Other"}, {304, "Not Modified"}, {307, "Temporary Redirect"},
-        {308, "Permanent Redirect"}, {400, "Bad Request"}, {401, "Unauthorized"},
-        {403, "Forbidden"}, {404, "Not Found"}, {405, "Method Not Allowed"},
-        {406, "Not Acceptable"}, {408, "Request Timeout"}, {409, "Conflict"}, {410, "Gone"},
-        {411, "Length Required"}, {412, "Precondition Failed"}, {413, "Content Too Large"},
-        {415, "Unsupported Media Type"}, {416, "Range Not Satisfiable"}, {417, "Expectation Failed"},
-        {421, "Misdirected Request"}, {422, "Unprocessable Content"}, {429, "Too Many Requests"},
-        {431, "Request Header Fields Too Large"}, {500, "Internal Server Error"},
-        {501, "Not Implemented"}, {502, "Bad Gateway"}, {503, "Service Unavailable"},
-        {504, "Gateway Timeout"}, {505, "HTTP Version Not Supported"},
+        {101, "Switching Protocols"},
+        {200, "OK"},
+        {201, "Created"},
+        {202, "Accepted"},
+        {204, "No Content"},
+        {206, "Partial Content"},
+        {301, "Moved Permanently"},
+        {302, "Found"},
+        {303, "See Other"},
+        {304, "Not Modified"},
+        {307, "Temporary Redirect"},
+        {308, "Permanent Redirect"},
+        {400, "Bad Request"},
+        {401, "Unauthorized"},
+        {403, "Forbidden"},
+        {404, "Not Found"},
+        {405, "Method Not Allowed"},
+        {406, "Not Acceptable"},
+        {408, "Request Timeout"},
+        {409, "Conflict"},
+        {410, "Gone"},
+        {411, "Length Required"},
+        {412, "Precondition Failed"},
+        {413, "Content Too Large"},
+        {415, "Unsupported Media Type"},
+        {416, "Range Not Satisfiable"},
+        {417, "Expectation Failed"},
+        {421, "Misdirected Request"},
+        {422, "Unprocessable Content"},
+        {429, "Too Many Requests"},
+        {431, "Request Header Fields Too Large"},
+        {500, "Internal Server Error"},
+        {501, "Not Implemented"},
+        {502, "Bad Gateway"},
+        {503, "Service Unavailable"},
+        {504, "Gateway Timeout"},
+        {505, "HTTP Version Not Supported"},
         {507, "Insufficient Storage"},
     };
     for (size_t i = 0; i < FGW_COUNT_OF(reasons); i++) {
@@ -135,7 +162,9 @@ static struct fgw_bytes standing_headers(const struct fgw_http_worker *worker)
 
 static char *put(char *at, struct fgw_bytes text)
 {
-    memcpy(at, text.ptr, text.len);
+    if (text.len > 0) {
+        memcpy(at, text.ptr, text.len);
+    }
     return at + text.len;
 }
 
@@ -178,8 +207,8 @@ static bool may_keep(const struct fgw_http_exchange *exchange)
 static struct fgw_bytes build_prefix(struct fgw_http_exchange *exchange)
 {
     struct fgw_http_response *response = &exchange->response;
-    response->chunked = response->length < 0 && !response->no_body &&
-                        exchange->request.version_minor > 0;
+    response->chunked =
+        response->length < 0 && !response->no_body && exchange->request.version_minor > 0;
     response->keep = may_keep(exchange);
     char *at = put_status_line(response->prefix, response->status);
     at = put(at, standing_headers(exchange->worker));
@@ -205,8 +234,34 @@ void fgw_http_response_start(struct fgw_http_exchange *exchange, int status, int
     response->started = true;
     response->status = status;
     response->length = content_length < 0 ? FGW_HTTP_LENGTH_UNKNOWN : content_length;
-    response->no_body =
-        exchange->request.method == FGW_HTTP_HEAD || status == 204 || status == 304;
+    response->no_body = exchange->request.method == FGW_HTTP_HEAD || status == 204 || status == 304;
+}
+
+/* Eight bytes at a time, since every header passes here: true when one may be below 0x10 (with CR,
+ * LF and NUL among them); a false alarm costs a closer look. */
+static bool has_control(struct fgw_bytes value)
+{
+    const uint64_t ones = 0x0101010101010101;
+    uint64_t seen = 0;
+    size_t i = 0;
+    for (; i + 8 <= value.len; i += 8) {
+        uint64_t eight;
+        memcpy(&eight, value.ptr + i, 8);
+        seen |= (eight - ones * 0x10) & ~eight;
+    }
+    for (; i < value.len; i++) {
+        seen |= value.ptr[i] < 0x10 ? ones * 0x80 : 0;
+    }
+    return (seen & ones * 0x80) != 0;
+}
+
+static void blank_line_ends(char *text, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        if (text[i] == '\r' || text[i] == '\n' || text[i] == '\0') {
+            text[i] = ' ';
+        }
+    }
 }
 
 void fgw_http_response_header(struct fgw_http_exchange *exchange, const char *name,
@@ -218,18 +273,14 @@ void fgw_http_response_header(struct fgw_http_exchange *exchange, const char *na
     if (fgw_buf_reserve(headers, name_len + value.len + 4) != FGW_OK) {
         return; /* noticed by fgw_buf_status when the head goes out */
     }
-    uint8_t *at = headers->ptr + headers->len;
-    memcpy(at, name, name_len);
-    at += name_len;
-    *at++ = ':';
-    *at++ = ' ';
-    for (size_t i = 0; i < value.len; i++) {
-        uint8_t byte = value.ptr[i];
-        *at++ = byte == '\r' || byte == '\n' || byte == '\0' ? ' ' : byte;
+    char *at = put((char *)headers->ptr + headers->len, fgw_bytes(name, name_len));
+    at = put(at, FGW_LIT(": "));
+    at = put(at, value);
+    if (has_control(value)) {
+        blank_line_ends(at - value.len, value.len);
     }
-    *at++ = '\r';
-    *at++ = '\n';
-    headers->len = (size_t)(at - headers->ptr);
+    at = put(at, FGW_LIT("\r\n"));
+    headers->len = (size_t)(at - (char *)headers->ptr);
 }
 
 void fgw_http_response_headerf(struct fgw_http_exchange *exchange, const char *name,
@@ -374,9 +425,8 @@ enum fgw_err fgw_http_response_send_file(struct fgw_http_exchange *exchange, int
             return err;
         }
     }
-    enum fgw_err err = response->chunked
-                           ? send_file_chunk(exchange, fd, offset, len)
-                           : fgw_conn_send_file(exchange->conn->net, fd, offset, len);
+    enum fgw_err err = response->chunked ? send_file_chunk(exchange, fd, offset, len)
+                                         : fgw_conn_send_file(exchange->conn->net, fd, offset, len);
     if (err != FGW_OK) {
         return response_failed(exchange, err == FGW_ERR_IO ? err : FGW_ERR_CLIENT_GONE);
     }

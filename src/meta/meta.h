@@ -262,7 +262,8 @@ struct fgw_complete {
     const struct fgw_bucket *bucket;
     struct fgw_id upload_id;
     struct fgw_id upload_rev;      /* as read; a change in between is noticed */
-    struct fgw_object object;      /* size, etag, checksum, parts, extents, headers: the whole row */
+    struct fgw_object object;      /* size, etag, checksum, parts, extents, headers: the whole row;
+                                      extents ascend by number */
     uint8_t part_list_hash[32];    /* SHA-256 over what the client listed: a repeat is recognised */
     struct fgw_conditions conditions;
 };
@@ -364,8 +365,8 @@ struct fgw_meta_ops {
                               const struct fgw_upload *upload, unsigned after, unsigned max,
                               bool all_attempts, struct fgw_part **out_parts, size_t *out_count,
                               bool *out_truncated, struct fgw_error *error);
-    /* Once only, whoever calls: a repeat with the same hash gives the same answer; parts not used
-     * are released. A refused condition leaves the upload open. */
+    /* Once only, whoever calls: a repeat with the same ETag gives the same answer, one with another
+     * NO_SUCH_UPLOAD; parts not used are released. A refused condition leaves the upload open. */
     enum fgw_err (*upload_complete)(struct fgw_meta *meta, struct fgw_arena *arena,
                                     const struct fgw_complete *complete,
                                     struct fgw_written *out_written, struct fgw_error *error);

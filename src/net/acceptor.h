@@ -17,9 +17,9 @@ struct fgw_acceptor;
 typedef void fgw_accepted_fn(void *arg, unsigned worker_index, int fd, const char *peer);
 
 struct fgw_acceptor_options {
-    int listen_fd;              /* stays the caller's */
+    int listen_fd; /* stays the caller's */
     struct fgw_workers *workers;
-    unsigned home;              /* index of the worker whose loop accepts */
+    unsigned home;                     /* index of the worker whose loop accepts */
     _Atomic unsigned *open_per_worker; /* read to choose, incremented at hand-over; the callee
                                           decrements when the connection is gone */
     fgw_accepted_fn *fn;

@@ -19,9 +19,8 @@ enum {
 
 static void signal_side(struct fgw_conn_side *side)
 {
-    struct fgw_wait *wait = side->wait;
-    side->wait = NULL;
-    fgw_wait_signal(wait);
+    side->waiting = false;
+    fgw_wait_signal(&side->wait);
 }
 
 static void on_ready(void *arg, int events)
@@ -29,20 +28,20 @@ static void on_ready(void *arg, int events)
     struct fgw_conn *conn = arg;
     int unwanted = 0;
     if ((events & FGW_POLL_WRITE) != 0) {
-        if (conn->writer.wait != NULL) {
+        if (conn->writer.waiting) {
             signal_side(&conn->writer);
         } else {
             unwanted |= FGW_POLL_WRITE;
         }
     }
     bool readable = (events & FGW_POLL_READ) != 0;
-    if (readable && conn->reader.wait == NULL && conn->watch == NULL) {
+    if (readable && !conn->reader.waiting && conn->watch == NULL) {
         unwanted |= FGW_POLL_READ;
     }
     if (unwanted != 0) {
         fgw_poll_set(conn->poll, fgw_poll_events(conn->poll) & ~unwanted);
     }
-    if (readable && conn->reader.wait != NULL) {
+    if (readable && conn->reader.waiting) {
         signal_side(&conn->reader);
     } else if (readable && conn->watch != NULL) {
         conn->watch(conn->watch_arg, FGW_CONN_READABLE); /* may free conn */
@@ -72,7 +71,7 @@ void fgw_conn_close(struct fgw_conn *conn)
     if (conn == NULL) {
         return;
     }
-    FGW_CHECK(conn->reader.wait == NULL && conn->writer.wait == NULL);
+    FGW_CHECK(!conn->reader.waiting && !conn->writer.waiting);
     fgw_conn_tls_shutdown(conn);
     fgw_conn_tls_free(conn);
     fgw_sweep_remove(conn);
@@ -86,10 +85,10 @@ void fgw_conn_break(struct fgw_conn *conn)
 {
     conn->broken = true;
     (void)shutdown(conn->fd, SHUT_RDWR);
-    if (conn->reader.wait != NULL) {
+    if (conn->reader.waiting) {
         signal_side(&conn->reader);
     }
-    if (conn->writer.wait != NULL) {
+    if (conn->writer.waiting) {
         signal_side(&conn->writer);
     }
 }
@@ -164,7 +163,7 @@ void fgw_conn_set_write_stall(struct fgw_conn *conn, uint64_t stall_ms, uint64_t
 
 static void check_side(struct fgw_conn_side *side, uint64_t now_ms)
 {
-    if (side->wait != NULL && now_ms >= side->wait_until_ms) {
+    if (side->waiting && now_ms >= side->wait_until_ms) {
         side->timed_out = true;
         signal_side(side);
     }
@@ -172,7 +171,7 @@ static void check_side(struct fgw_conn_side *side, uint64_t now_ms)
 
 void fgw_conn_check_deadlines(struct fgw_conn *conn, uint64_t now_ms)
 {
-    bool fiber_reads = conn->reader.wait != NULL;
+    bool fiber_reads = conn->reader.waiting;
     check_side(&conn->writer, now_ms);
     check_side(&conn->reader, now_ms);
     if (!fiber_reads && conn->watch != NULL && now_ms >= conn->reader.deadline_ms) {
@@ -185,14 +184,13 @@ void fgw_conn_check_deadlines(struct fgw_conn *conn, uint64_t now_ms)
 static enum fgw_err wait_once(struct fgw_conn *conn, struct fgw_conn_side *side, int event,
                               uint64_t until_ms)
 {
-    FGW_CHECK(side->wait == NULL);
-    struct fgw_wait wait;
-    fgw_wait_init(&wait, 1);
-    side->wait = &wait;
+    FGW_CHECK(!side->waiting);
+    fgw_wait_init(&side->wait, 1);
+    side->waiting = true;
     side->wait_until_ms = until_ms;
     side->timed_out = false;
     fgw_poll_set(conn->poll, fgw_poll_events(conn->poll) | event);
-    fgw_wait_for(&wait);
+    fgw_wait_for(&side->wait);
     if (conn->broken) {
         return FGW_ERR_CLIENT_GONE;
     }

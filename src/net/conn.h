@@ -58,11 +58,11 @@ void fgw_conn_set_write_deadline(struct fgw_conn *conn, uint64_t deadline_ms);
 void fgw_conn_set_write_stall(struct fgw_conn *conn, uint64_t stall_ms, uint64_t min_bytes);
 
 /* At least one byte, without waiting: FGW_ERR_AGAIN when there is none. */
-enum fgw_err fgw_conn_try_read(struct fgw_conn *conn, void *out, size_t size, size_t *out_len)
-    FGW_MUST_CHECK;
+enum fgw_err fgw_conn_try_read(struct fgw_conn *conn, void *out, size_t size,
+                               size_t *out_len) FGW_MUST_CHECK;
 /* At least one byte; suspends the fiber. */
-enum fgw_err fgw_conn_read(struct fgw_conn *conn, void *out, size_t size, size_t *out_len)
-    FGW_MUST_CHECK;
+enum fgw_err fgw_conn_read(struct fgw_conn *conn, void *out, size_t size,
+                           size_t *out_len) FGW_MUST_CHECK;
 /* Suspends until a try_read may deliver. */
 enum fgw_err fgw_conn_wait_readable(struct fgw_conn *conn) FGW_MUST_CHECK;
 /* Exactly size bytes; FGW_ERR_END when the input ends before. */
@@ -70,20 +70,20 @@ enum fgw_err fgw_conn_read_exact(struct fgw_conn *conn, void *out, size_t size) 
 enum fgw_err fgw_conn_write(struct fgw_conn *conn, struct fgw_bytes bytes) FGW_MUST_CHECK;
 /* All of iov (which is changed), in one system call where the kernel takes it. more: further bytes
  * follow at once, so the kernel may hold back a part-filled segment. */
-enum fgw_err fgw_conn_writev(struct fgw_conn *conn, struct iovec *iov, unsigned count, bool more)
-    FGW_MUST_CHECK;
+enum fgw_err fgw_conn_writev(struct fgw_conn *conn, struct iovec *iov, unsigned count,
+                             bool more) FGW_MUST_CHECK;
 /* File bytes [offset, offset+len). The caller sees to it that they are in the page cache: a miss
  * would block the loop. FGW_ERR_IO when the file is shorter or cannot be read (the connection is
  * then broken: the peer was promised more). */
-enum fgw_err fgw_conn_send_file(struct fgw_conn *conn, int fd, uint64_t offset, uint64_t len)
-    FGW_MUST_CHECK;
+enum fgw_err fgw_conn_send_file(struct fgw_conn *conn, int fd, uint64_t offset,
+                                uint64_t len) FGW_MUST_CHECK;
 
 /* -- TLS -------------------------------------------------------------------------------------- */
 
 /* Handshakes within the read and write deadlines; from then on all is encrypted. The context is
  * referenced as long as the connection lives. FGW_ERR_CLIENT_GONE, FGW_ERR_TIMEOUT. */
-enum fgw_err fgw_conn_start_tls_server(struct fgw_conn *conn, struct fgw_tls_context *context)
-    FGW_MUST_CHECK;
+enum fgw_err fgw_conn_start_tls_server(struct fgw_conn *conn,
+                                       struct fgw_tls_context *context) FGW_MUST_CHECK;
 /* host: name to verify and to send as SNI (or an IP address to verify); error->message tells why. */
 enum fgw_err fgw_conn_start_tls_client(struct fgw_conn *conn, struct fgw_tls_context *context,
                                        const char *host, struct fgw_error *error) FGW_MUST_CHECK;

@@ -11,7 +11,8 @@ struct fgw_conn_tls;
 
 /* One direction of a connection. */
 struct fgw_conn_side {
-    struct fgw_wait *wait; /* of the fiber waiting for it, or NULL */
+    struct fgw_wait wait;
+    bool waiting; /* a fiber is, in `wait` */
     uint64_t deadline_ms;
     uint64_t wait_until_ms; /* of the wait going on */
     bool timed_out;
@@ -45,16 +46,16 @@ void fgw_conn_check_deadlines(struct fgw_conn *conn, uint64_t now_ms);
 /* Suspends the fiber until the socket is ready for it (FGW_POLL_READ or FGW_POLL_WRITE). */
 enum fgw_err fgw_conn_wait_ready(struct fgw_conn *conn, int event) FGW_MUST_CHECK;
 /* The plain socket below TLS. Without waiting: FGW_ERR_AGAIN. */
-enum fgw_err fgw_conn_socket_read(struct fgw_conn *conn, void *out, size_t size, size_t *out_len)
-    FGW_MUST_CHECK;
+enum fgw_err fgw_conn_socket_read(struct fgw_conn *conn, void *out, size_t size,
+                                  size_t *out_len) FGW_MUST_CHECK;
 enum fgw_err fgw_conn_socket_writev(struct fgw_conn *conn, struct iovec *iov, unsigned count,
                                     bool more) FGW_MUST_CHECK;
 
 /* conn_tls.c */
-enum fgw_err fgw_conn_tls_try_read(struct fgw_conn *conn, void *out, size_t size, size_t *out_len)
-    FGW_MUST_CHECK;
-enum fgw_err fgw_conn_tls_writev(struct fgw_conn *conn, struct iovec *iov, unsigned count)
-    FGW_MUST_CHECK;
+enum fgw_err fgw_conn_tls_try_read(struct fgw_conn *conn, void *out, size_t size,
+                                   size_t *out_len) FGW_MUST_CHECK;
+enum fgw_err fgw_conn_tls_writev(struct fgw_conn *conn, struct iovec *iov,
+                                 unsigned count) FGW_MUST_CHECK;
 bool fgw_conn_tls_has_buffered(const struct fgw_conn *conn);
 void fgw_conn_tls_shutdown(struct fgw_conn *conn);
 void fgw_conn_tls_free(struct fgw_conn *conn);

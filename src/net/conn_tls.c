@@ -14,8 +14,8 @@
 
 enum {
     RECORD_SIZE = 16 * 1024,
-    WRITE_STEP = 64 * 1024,      /* plain bytes encrypted between two sends */
-    KEEP_BUFFER_SIZE = 4 * 1024  /* of an idle connection */
+    WRITE_STEP = 64 * 1024,     /* plain bytes encrypted between two sends */
+    KEEP_BUFFER_SIZE = 4 * 1024 /* of an idle connection */
 };
 
 struct fgw_conn_tls {

@@ -23,7 +23,8 @@ struct lookup {
     char port[8];
     int rc;
     struct addrinfo *found;
-    struct fgw_wait *waiting; /* NULL once the asking fiber gave up */
+    struct fgw_wait done;
+    bool abandoned; /* the asking fiber gave up */
 };
 
 static struct fgw_pool *resolver;
@@ -58,28 +59,24 @@ static void lookup_fiber(void *arg)
 {
     struct lookup *lookup = arg;
     fgw_pool_run(resolver, resolve_on_pool, lookup);
-    if (lookup->waiting != NULL) {
-        fgw_wait_signal(lookup->waiting);
-    } else {
+    if (lookup->abandoned) {
         free_lookup(lookup);
+    } else {
+        fgw_wait_signal(&lookup->done);
     }
 }
 
 static enum fgw_err wait_for_lookup(struct lookup *lookup, uint64_t deadline_ms)
 {
-    struct fgw_wait wait;
     (void)pthread_once(&resolver_once, start_resolver);
-    fgw_wait_init(&wait, 1);
-    lookup->waiting = &wait;
+    fgw_wait_init(&lookup->done, 1);
     fgw_fiber_spawn(fgw_loop_current(), lookup_fiber, lookup);
     if (deadline_ms == FGW_CONN_NO_DEADLINE) {
-        fgw_wait_for(&wait);
+        fgw_wait_for(&lookup->done);
         return FGW_OK;
     }
-    enum fgw_err err = fgw_wait_until(&wait, deadline_ms);
-    if (err != FGW_OK) {
-        lookup->waiting = NULL;
-    }
+    enum fgw_err err = fgw_wait_until(&lookup->done, deadline_ms);
+    lookup->abandoned = err != FGW_OK;
     return err;
 }
 
@@ -184,8 +181,8 @@ static enum fgw_err connect_unix(const struct fgw_connect_options *options, uint
     if (fgw_address_unix(endpoint->host, &address, &len) != FGW_OK) {
         return fgw_error_set(error, FGW_ERR_CONFIG, "socket path %s is too long", endpoint->host);
     }
-    enum fgw_err err = try_address((struct sockaddr *)&address, len, deadline_ms, out_conn,
-                                   &error_number);
+    enum fgw_err err =
+        try_address((struct sockaddr *)&address, len, deadline_ms, out_conn, &error_number);
     return err == FGW_OK ? FGW_OK : not_reached(options->address, err, error_number, error);
 }
 
@@ -198,7 +195,7 @@ enum fgw_err fgw_connect(const struct fgw_connect_options *options, struct fgw_c
         return fgw_error_set(error, FGW_ERR_CONFIG, "\"%s\" is no address (HOST:PORT)",
                              options->address);
     }
-    struct fgw_conn *conn;
+    struct fgw_conn *conn = NULL;
     enum fgw_err err = endpoint.is_unix
                            ? connect_unix(options, deadline_ms, &endpoint, &conn, error)
                            : connect_inet(options, deadline_ms, &endpoint, &conn, error);

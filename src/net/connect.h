@@ -6,10 +6,10 @@
 #include "net/conn.h"
 
 struct fgw_connect_options {
-    const char *address;     /* "host:port", "[::1]:9042", "unix:/path" */
-    uint64_t deadline_ms;    /* fgw_loop_now_ms clock; also of the TLS handshake; 0: none */
+    const char *address;         /* "host:port", "[::1]:9042", "unix:/path" */
+    uint64_t deadline_ms;        /* fgw_loop_now_ms clock; also of the TLS handshake; 0: none */
     struct fgw_tls_context *tls; /* NULL: plain */
-    const char *tls_name;    /* to verify; NULL: the host of address */
+    const char *tls_name;        /* to verify; NULL: the host of address */
 };
 
 /* Tries the addresses of a name one after the other. TCP_NODELAY and SO_KEEPALIVE are set.

@@ -180,7 +180,8 @@ enum fgw_err fgw_listener_open(const char *address, struct fgw_listener **out_li
     if (fgw_endpoint_parse(fgw_bytes_str(address), &endpoint) != FGW_OK) {
         return fgw_error_set(error, FGW_ERR_CONFIG,
                              "listen address \"%s\": HOST:PORT, [IPV6]:PORT, :PORT or unix:/PATH "
-                             "is needed", address);
+                             "is needed",
+                             address);
     }
     struct fgw_listener *listener = fgw_xcalloc(1, sizeof *listener);
     listener->fd = -1;

@@ -98,10 +98,9 @@ enum fgw_err fgw_tls_client_new(const char *ca_path, struct fgw_tls_context **ou
     int loaded = ca_path == NULL ? SSL_CTX_set_default_verify_paths(context->openssl)
                                  : SSL_CTX_load_verify_file(context->openssl, ca_path);
     if (loaded != 1) {
-        enum fgw_err err = fgw_error_set(error, FGW_ERR_CONFIG,
-                                         "cannot load certificate authorities %s: %s",
-                                         ca_path == NULL ? "of the system" : ca_path,
-                                         fgw_tls_reason());
+        enum fgw_err err =
+            fgw_error_set(error, FGW_ERR_CONFIG, "cannot load certificate authorities %s: %s",
+                          ca_path == NULL ? "of the system" : ca_path, fgw_tls_reason());
         fgw_tls_unref(context);
         return err;
     }

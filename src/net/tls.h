@@ -11,8 +11,8 @@ struct fgw_tls_context;
 /* PEM files: certificate with its chain, key without a passphrase. FGW_ERR_CONFIG with the file and
  * OpenSSL's reason in error->message (also when the key does not belong to the certificate). */
 enum fgw_err fgw_tls_server_new(const char *cert_path, const char *key_path,
-                                struct fgw_tls_context **out_context, struct fgw_error *error)
-    FGW_MUST_CHECK;
+                                struct fgw_tls_context **out_context,
+                                struct fgw_error *error) FGW_MUST_CHECK;
 /* ca_path: PEM file of the authorities to trust, NULL for the system's. */
 enum fgw_err fgw_tls_client_new(const char *ca_path, struct fgw_tls_context **out_context,
                                 struct fgw_error *error) FGW_MUST_CHECK;

@@ -33,16 +33,20 @@ void fgw_s3_list_owner(struct fgw_buf *out, const char *element, struct fgw_byte
     fgw_xml_close(out, element);
 }
 
+void fgw_s3_list_checksum(struct fgw_buf *out, enum fgw_checksum algorithm,
+                          enum fgw_checksum_type type)
+{
+    if (algorithm != FGW_CHECKSUM_NONE) {
+        fgw_xml_text(out, "ChecksumAlgorithm", fgw_bytes_str(fgw_s3_checksum_name(algorithm)));
+        fgw_xml_text(out, "ChecksumType", fgw_bytes_str(fgw_s3_checksum_type_name(type)));
+    }
+}
+
 void fgw_s3_list_columns(struct fgw_buf *out, const struct fgw_object *object)
 {
     fgw_xml_time(out, "LastModified", object->mtime_ms);
     fgw_xml_etag(out, "ETag", object->etag);
-    if (object->checksum.algorithm != FGW_CHECKSUM_NONE) {
-        fgw_xml_text(out, "ChecksumAlgorithm",
-                     fgw_bytes_str(fgw_s3_checksum_name(object->checksum.algorithm)));
-        fgw_xml_text(out, "ChecksumType",
-                     fgw_bytes_str(fgw_s3_checksum_type_name(object->checksum.type)));
-    }
+    fgw_s3_list_checksum(out, object->checksum.algorithm, object->checksum.type);
     fgw_xml_number(out, "Size", object->size);
     fgw_xml_text(out, "StorageClass",
                  object->storage_class.len > 0 ? object->storage_class : FGW_LIT("STANDARD"));

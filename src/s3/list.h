@@ -20,6 +20,9 @@ void fgw_s3_list_owner(struct fgw_buf *out, const char *element, struct fgw_byte
                        struct fgw_bytes display_name);
 /* <Size>, <StorageClass>, <ETag>, checksum: what Contents and Version share behind the key. */
 void fgw_s3_list_columns(struct fgw_buf *out, const struct fgw_object *object);
+/* <ChecksumAlgorithm> and <ChecksumType>; nothing for NONE. */
+void fgw_s3_list_checksum(struct fgw_buf *out, enum fgw_checksum algorithm,
+                          enum fgw_checksum_type type);
 void fgw_s3_list_common_prefix(struct fgw_buf *out, struct fgw_bytes prefix, bool url);
 /* Key or common prefix of the last entry; empty for an empty list. */
 struct fgw_bytes fgw_s3_list_last(const struct fgw_object_list *list);

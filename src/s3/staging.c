@@ -3,6 +3,15 @@
 
 #include "s3/engine_internal.h"
 
+struct fgw_storage_owner fgw_s3_owner(const struct fgw_s3_request *request,
+                                      const struct fgw_id *owner_id)
+{
+    struct fgw_storage_owner owner = {.key = request->key};
+    memcpy(owner.bucket_id, request->bucket.id.bytes, sizeof owner.bucket_id);
+    memcpy(owner.owner_id, owner_id->bytes, sizeof owner.owner_id);
+    return owner;
+}
+
 static enum fgw_err write_stage(void *context, struct fgw_bytes bytes)
 {
     return fgw_blob_stage_write(context, bytes);
@@ -12,9 +21,7 @@ enum fgw_err fgw_s3_stage_body(struct fgw_s3_request *request, struct fgw_s3_bod
                                const struct fgw_id *owner_id, uint64_t extent_number,
                                struct fgw_blob_staged *out_staged)
 {
-    struct fgw_storage_owner owner = {.key = request->key};
-    memcpy(owner.bucket_id, request->bucket.id.bytes, sizeof owner.bucket_id);
-    memcpy(owner.owner_id, owner_id->bytes, sizeof owner.owner_id);
+    struct fgw_storage_owner owner = fgw_s3_owner(request, owner_id);
     struct fgw_blob_stage_options options = {.arena = request->arena,
                                              .owner = &owner,
                                              .extent_number = extent_number,

@@ -98,9 +98,9 @@ struct fgw_sig_seed {
  * must not be FGW_SIG_ANONYMOUS. out_seed may be NULL.
  *
  * A signature is accepted over the canonical form AWS documents (path and query decoded once and
- * encoded once), and also over the path and query exactly as they were sent, sorted, and over a
- * query whose raw '+' was a blank: clients differ there, and each of these signs this request and
- * no other.
+ * encoded once; a raw '+' in a query is a blank, so whoever reads the query must take it for one),
+ * and also over path or query exactly as they were sent, sorted: some clients sign a URL as they
+ * got it. Either covers what the request means here and nothing else.
  * Errors: AUTHORIZATION_HEADER_MALFORMED or AUTHORIZATION_QUERY_PARAMETERS (region, with element
  * Region; service), REQUEST_TIME_TOO_SKEWED, REQUEST_EXPIRED, ACCESS_DENIED (not valid yet;
  * headers not signed; expiry out of range), SIGNATURE_DOES_NOT_MATCH. */

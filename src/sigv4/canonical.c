@@ -107,7 +107,7 @@ static struct fgw_bytes canonical_part(struct fgw_bytes raw, enum fgw_sig_form f
     }
     uint8_t *start = *out;
     while (raw.len > 0) {
-        uint8_t c = take_decoded(&raw, form == FGW_SIG_FORM_PLUS_IS_SPACE);
+        uint8_t c = take_decoded(&raw, true);
         *out += encode_byte(c, *out);
     }
     return fgw_bytes(start, (size_t)(*out - start));

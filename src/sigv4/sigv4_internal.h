@@ -35,9 +35,8 @@ static inline uint8_t fgw_sig_lower(uint8_t byte)
 
 /* How path and query stand in the canonical request. */
 enum fgw_sig_form {
-    FGW_SIG_FORM_CANONICAL,     /* decoded once, encoded once; '+' is a '+' */
-    FGW_SIG_FORM_PLUS_IS_SPACE, /* the same; '+' in a query is a blank */
-    FGW_SIG_FORM_RAW            /* as sent */
+    FGW_SIG_FORM_CANONICAL, /* decoded once, encoded once; a raw '+' in a query is a blank */
+    FGW_SIG_FORM_RAW        /* as sent */
 };
 
 enum { FGW_SIG_QUERY_PAIRS_MAX = 1024, FGW_SIG_SIGNED_HEADERS_MAX = 256 };

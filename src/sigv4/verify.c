@@ -174,28 +174,20 @@ static bool try_form(struct attempt *attempt, enum fgw_sig_form path_form,
                                fgw_bytes(attempt->provided, sizeof attempt->provided));
 }
 
-/* The other forms clients sign (auth.h). A form that equals the canonical one costs a hash, and
- * only requests that fail pay it. */
-static bool try_other_forms(struct attempt *attempt)
+/* Path, query or both as sent (auth.h). A form that equals the canonical one costs a hash, and only
+ * requests that fail pay it. */
+static bool try_raw_forms(struct attempt *attempt)
 {
-    static const enum fgw_sig_form QUERY_FORMS[] = {FGW_SIG_FORM_PLUS_IS_SPACE, FGW_SIG_FORM_RAW};
     const struct fgw_sig_auth *auth = attempt->auth;
+    struct fgw_sig_pairs raw;
     if (try_form(attempt, FGW_SIG_FORM_RAW, &auth->query)) {
         return true;
     }
-    if (auth->query.count == 0) {
-        return false;
-    }
-    for (size_t i = 0; i < FGW_COUNT_OF(QUERY_FORMS); i++) {
-        struct fgw_sig_pairs pairs;
-        if (fgw_sig_query_pairs(auth->arena, auth->request->raw_query, QUERY_FORMS[i], &pairs) ==
-                FGW_OK &&
-            (try_form(attempt, FGW_SIG_FORM_CANONICAL, &pairs) ||
-             try_form(attempt, FGW_SIG_FORM_RAW, &pairs))) {
-            return true;
-        }
-    }
-    return false;
+    return auth->query.count > 0 &&
+           fgw_sig_query_pairs(auth->arena, auth->request->raw_query, FGW_SIG_FORM_RAW, &raw) ==
+               FGW_OK &&
+           (try_form(attempt, FGW_SIG_FORM_RAW, &raw) ||
+            try_form(attempt, FGW_SIG_FORM_CANONICAL, &raw));
 }
 
 static enum fgw_err refuse_signature(const struct attempt *attempt,
@@ -216,7 +208,7 @@ static enum fgw_err check_signature(struct attempt *attempt, struct fgw_error *e
         return FGW_OK;
     }
     struct fgw_sig_string primary = attempt->string;
-    if (hex && try_other_forms(attempt)) {
+    if (hex && try_raw_forms(attempt)) {
         return FGW_OK;
     }
     return refuse_signature(attempt, &primary, error);

@@ -37,7 +37,7 @@ static uint64_t query_number(struct fgw_http_exchange *exchange, uint64_t otherw
 {
     uint64_t value;
     return fgw_bytes_to_u64(fgw_http_request(exchange)->raw_query, &value) == FGW_OK ? value
-                                                                                    : otherwise;
+                                                                                     : otherwise;
 }
 
 static void hello(struct program *program, struct fgw_http_exchange *exchange)
@@ -89,10 +89,9 @@ static void count(struct program *program, struct fgw_http_exchange *exchange)
         answer_body_error(exchange, err);
         return;
     }
-    const char *text = fgw_arena_printf(fgw_http_arena(exchange), "%llu %s\n",
-                                        (unsigned long long)size,
-                                        fgw_hex(fgw_http_arena(exchange),
-                                                fgw_bytes(hash, sizeof hash)));
+    const char *text =
+        fgw_arena_printf(fgw_http_arena(exchange), "%llu %s\n", (unsigned long long)size,
+                         fgw_hex(fgw_http_arena(exchange), fgw_bytes(hash, sizeof hash)));
     (void)fgw_http_respond(exchange, 200, "text/plain", fgw_bytes_str(text));
 }
 
@@ -150,8 +149,8 @@ static void stream(struct program *program, struct fgw_http_exchange *exchange)
     (void)program;
     fgw_http_response_start(exchange, 200, FGW_HTTP_LENGTH_UNKNOWN);
     for (uint64_t i = 0; i < pieces; i++) {
-        const char *text = fgw_arena_printf(fgw_http_arena(exchange), "piece %llu\n",
-                                            (unsigned long long)i);
+        const char *text =
+            fgw_arena_printf(fgw_http_arena(exchange), "piece %llu\n", (unsigned long long)i);
         if (fgw_http_response_write(exchange, fgw_bytes_str(text)) != FGW_OK ||
             fgw_http_response_flush(exchange) != FGW_OK) {
             return;
@@ -262,12 +261,12 @@ static const struct {
     const char *path;
     handler_fn *fn;
 } routes[] = {
-    {"/4k", from_memory},       {"/hello", hello},       {"/file", from_file},
-    {"/count", count},          {"/swallow", swallow},   {"/echo", echo},
-    {"/refuse", refuse},        {"/piece", read_one_piece}, {"/stream", stream},
-    {"/sleep", sleep_first},    {"/silent", stay_silent}, {"/short", write_too_little},
-    {"/204", no_content},       {"/304", not_modified},  {"/restart", restart_answer},
-    {"/show", show},            {"/stats", stats},       {"/upgrade", upgrade},
+    {"/4k", from_memory},    {"/hello", hello},          {"/file", from_file},
+    {"/count", count},       {"/swallow", swallow},      {"/echo", echo},
+    {"/refuse", refuse},     {"/piece", read_one_piece}, {"/stream", stream},
+    {"/sleep", sleep_first}, {"/silent", stay_silent},   {"/short", write_too_little},
+    {"/204", no_content},    {"/304", not_modified},     {"/restart", restart_answer},
+    {"/show", show},         {"/stats", stats},          {"/upgrade", upgrade},
 };
 
 static void handle(void *context, struct fgw_http_exchange *exchange)
@@ -286,7 +285,8 @@ static void on_refused(void *context, struct fgw_http_exchange *exchange, enum f
                        const char *message)
 {
     (void)context;
-    const char *text = fgw_arena_printf(fgw_http_arena(exchange), "<Error><Code>%s</Code>"
+    const char *text = fgw_arena_printf(fgw_http_arena(exchange),
+                                        "<Error><Code>%s</Code>"
                                         "<Message>%s</Message></Error>\n",
                                         fgw_err_s3_code(err), message);
     (void)fgw_http_respond(exchange, fgw_err_http_status(err), "application/xml",

@@ -144,7 +144,9 @@ static struct fgw_bytes upload_list_start(struct upload_scan *scan)
 {
     const struct fgw_upload_list_query *query = scan->query;
     struct fgw_bytes start = fgw_lister_start(&scan->lister);
-    if (!query->has_upload_id_marker || scan->lister.skip_prefix.len > 0) {
+    /* a key marker in front of the prefix does not matter any more, nor the id behind it */
+    if (!query->has_upload_id_marker || scan->lister.skip_prefix.len > 0 ||
+        !fgw_bytes_eq(start, query->key_marker)) {
         struct fgw_id zero = {{0}};
         return rocks_key_upload_index(scan->arena, &scan->bucket->id, start, &zero);
     }
@@ -328,14 +330,21 @@ struct release_op {
     const struct fgw_object *keep; /* extents of it stay held */
 };
 
+/* An object's extents are in the order of its parts, and part numbers lead in extent numbers. */
 static bool is_kept(const struct fgw_object *keep, const struct fgw_part *part)
 {
-    for (size_t i = 0; keep != NULL && i < keep->extent_count; i++) {
-        if (keep->extents[i].number == part->extent.number) {
-            return true;
+    size_t low = 0;
+    size_t high = keep == NULL ? 0 : keep->extent_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (keep->extents[middle].number < part->extent.number) {
+            low = middle + 1;
+        } else {
+            high = middle;
         }
     }
-    return false;
+    return keep != NULL && low < keep->extent_count &&
+           keep->extents[low].number == part->extent.number;
 }
 
 static enum fgw_err evaluate_release(struct fgw_storage_op *op, struct fgw_storage_txn *txn)
@@ -426,7 +435,10 @@ static enum fgw_err evaluate_complete(struct fgw_storage_op *op, struct fgw_stor
     if (err == FGW_OK && self->upload.completed) {
         self->repeated = true;
         self->answer = self->upload.answer;
-        return FGW_OK;
+        /* the ETag stands for the list of parts: another list is not answered with this object */
+        return fgw_bytes_eq(self->upload.answer_etag, complete->object.etag)
+                   ? FGW_OK
+                   : FGW_ERR_NO_SUCH_UPLOAD;
     }
     if (err == FGW_OK) {
         err = rocks_txn_bucket(txn, self->arena, complete->bucket, &bucket);

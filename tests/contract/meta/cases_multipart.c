@@ -166,6 +166,11 @@ void case_complete_once(struct contract *c)
     MUST_ANSWER(OPS->upload_get(c->meta, &c->arena, &bucket, upload.key, &upload.id, &kept, &c->error),
                 FGW_OK);
     MUST(kept.completed && fgw_bytes_eq(kept.answer_etag, complete.object.etag));
+    /* another list of parts is no repeat */
+    complete.object.etag = FGW_LIT("fedcba9876543210fedcba9876543210-1");
+    struct fgw_written written;
+    MUST_ANSWER(OPS->upload_complete(c->meta, &c->arena, &complete, &written, &c->error),
+                FGW_ERR_NO_SUCH_UPLOAD);
 }
 
 void case_upload_list(struct contract *c)
@@ -197,6 +202,11 @@ void case_upload_list(struct contract *c)
     query = (struct fgw_upload_list_query){.key_marker = FGW_LIT("r/x"), .max = 10};
     MUST_ANSWER(OPS->upload_list(c->meta, &c->arena, &bucket, &query, &list, &c->error), FGW_OK);
     MUST(list.count == 2 && fgw_bytes_eq_str(list.entries[0].upload.key, "r/y"));
+    /* markers that lie in front of the prefix */
+    query = (struct fgw_upload_list_query){.prefix = FGW_LIT("s"), .key_marker = FGW_LIT("r/x"),
+                                           .has_upload_id_marker = true, .max = 10};
+    MUST_ANSWER(OPS->upload_list(c->meta, &c->arena, &bucket, &query, &list, &c->error), FGW_OK);
+    MUST(list.count == 1 && fgw_bytes_eq_str(list.entries[0].upload.key, "s"));
     /* open uploads do not block a bucket's deletion */
     MUST_ANSWER(OPS->bucket_delete(c->meta, &c->arena, &bucket, &c->error), FGW_OK);
 }

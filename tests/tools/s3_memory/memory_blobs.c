@@ -22,7 +22,8 @@ struct memory_reader {
     struct fgw_bytes bytes;
 };
 
-static enum fgw_err stage_begin(struct fgw_blobs *blobs, const struct fgw_blob_stage_options *options,
+static enum fgw_err stage_begin(struct fgw_blobs *blobs,
+                                const struct fgw_blob_stage_options *options,
                                 struct fgw_blob_stage **out_stage, struct fgw_error *error)
 {
     (void)error;
@@ -70,13 +71,12 @@ static void stage_abort(struct fgw_blob_stage *handle)
     }
 }
 
-static enum fgw_err stage_copy(struct fgw_blobs *blobs, const struct fgw_blob_stage_options *options,
+static enum fgw_err stage_copy(struct fgw_blobs *blobs,
+                               const struct fgw_blob_stage_options *options,
                                const struct fgw_extent *source, struct fgw_blob_staged *out_staged)
 {
-    *out_staged = (struct fgw_blob_staged){.blobs = blobs,
-                                           .owner = *options->owner,
-                                           .extent = *source,
-                                           .held_copy = true};
+    *out_staged = (struct fgw_blob_staged){
+        .blobs = blobs, .owner = *options->owner, .extent = *source, .held_copy = true};
     out_staged->extent.number = options->extent_number;
     return FGW_OK;
 }
@@ -120,7 +120,8 @@ static enum fgw_err read_next(struct fgw_blob_reader *handle, uint64_t offset, s
     enum { RUN_BYTES = 100 * 1000 };
     (void)prefer_memory;
     struct memory_reader *reader = (struct memory_reader *)handle;
-    struct fgw_bytes run = fgw_bytes_sub(reader->bytes, offset, want < RUN_BYTES ? want : RUN_BYTES);
+    struct fgw_bytes run =
+        fgw_bytes_sub(reader->bytes, offset, want < RUN_BYTES ? want : RUN_BYTES);
     *out_run = (struct fgw_storage_run){.bytes = run, .fd = -1};
     return FGW_OK;
 }
@@ -131,10 +132,18 @@ static void read_close(struct fgw_blob_reader *handle)
 }
 
 static const struct fgw_blobs_ops OPS = {
-    .stage_begin = stage_begin,   .stage_write = stage_write, .stage_finish = stage_finish,
-    .stage_abort = stage_abort,   .stage_copy = stage_copy,   .make_durable = make_durable,
-    .confirm = forget,            .discard = forget,          .release = release,
-    .read_open = read_open,       .read_next = read_next,     .read_close = read_close,
+    .stage_begin = stage_begin,
+    .stage_write = stage_write,
+    .stage_finish = stage_finish,
+    .stage_abort = stage_abort,
+    .stage_copy = stage_copy,
+    .make_durable = make_durable,
+    .confirm = forget,
+    .discard = forget,
+    .release = release,
+    .read_open = read_open,
+    .read_next = read_next,
+    .read_close = read_close,
 };
 
 struct fgw_blobs *memory_blobs_new(void)

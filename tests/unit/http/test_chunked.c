@@ -29,7 +29,10 @@ struct row {
     const char *data;
     enum fgw_err expected;
 };
-#define ROW(raw, data, err) {raw, sizeof(raw) - 1, data, FGW_ERR_##err}
+#define ROW(raw, data, err) \
+    { \
+        raw, sizeof(raw) - 1, data, FGW_ERR_##err \
+    }
 
 static const struct row rows[] = {
     ROW("0\r\n\r\n", "", END),

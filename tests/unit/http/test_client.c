@@ -68,10 +68,16 @@ static int start_server(void **state)
                    getpid());
     const char *addresses[] = {"127.0.0.1:0", fixture.unix_address};
     fixture.workers = fgw_workers_start(1, NULL, NULL);
-    struct fgw_http_server_options options = {
-        .addresses = addresses, .address_count = 2, .workers = fixture.workers, .handler = handle,
-        .max_header_bytes = 32768, .header_timeout_ms = 5000, .first_byte_timeout_ms = 5000,
-        .idle_timeout_ms = 400, .max_connections = 100, .conn_inflight_bytes = 1 << 20};
+    struct fgw_http_server_options options = {.addresses = addresses,
+                                              .address_count = 2,
+                                              .workers = fixture.workers,
+                                              .handler = handle,
+                                              .max_header_bytes = 32768,
+                                              .header_timeout_ms = 5000,
+                                              .first_byte_timeout_ms = 5000,
+                                              .idle_timeout_ms = 400,
+                                              .max_connections = 100,
+                                              .conn_inflight_bytes = 1 << 20};
     *state = &fixture;
     return fgw_http_server_start(&options, &fixture.server, NULL) == FGW_OK ? 0 : -1;
 }
@@ -101,9 +107,10 @@ static struct fgw_http_client *new_client(const char *address)
 static enum fgw_err fetch(struct fgw_http_client *client, const char *method, const char *target,
                           struct fgw_bytes body, int *out_status, struct fgw_buf *out)
 {
-    struct fgw_http_call_options options = {
-        .method = method, .target = fgw_bytes_str(target),
-        .deadline_ms = fgw_loop_now_ms(fgw_loop_current()) + 5000};
+    struct fgw_http_call_options options = {.method = method,
+                                            .target = fgw_bytes_str(target),
+                                            .deadline_ms =
+                                                fgw_loop_now_ms(fgw_loop_current()) + 5000};
     fgw_buf_clear(out);
     return fgw_http_fetch(client, &options, body, out_status, out, NULL);
 }
@@ -150,9 +157,11 @@ static void whole_requests(void **state)
 static void stream(struct fgw_http_client *client, int64_t content_length)
 {
     struct fgw_http_header header = {FGW_LIT("X-Extra"), FGW_LIT("1")};
-    struct fgw_http_call_options options = {
-        .method = "POST", .target = FGW_LIT("/echo"), .headers = &header, .header_count = 1,
-        .content_length = content_length};
+    struct fgw_http_call_options options = {.method = "POST",
+                                            .target = FGW_LIT("/echo"),
+                                            .headers = &header,
+                                            .header_count = 1,
+                                            .content_length = content_length};
     struct fgw_http_call *call;
     struct fgw_http_answer answer;
     struct fgw_bytes piece;
@@ -202,8 +211,8 @@ static void refused_fiber(void *arg)
     uint8_t *bytes = fgw_xcalloc(1, LARGE_SIZE);
     int status = 0;
     fgw_buf_init(&out, 4096);
-    assert_int_equal(
-        fetch(client, "PUT", "/refuse", fgw_bytes(bytes, LARGE_SIZE), &status, &out), FGW_OK);
+    assert_int_equal(fetch(client, "PUT", "/refuse", fgw_bytes(bytes, LARGE_SIZE), &status, &out),
+                     FGW_OK);
     assert_int_equal(status, 403);
     assert_int_equal(fetch(client, "PUT", "/echo", fgw_bytes(bytes, 8192), &status, &out),
                      FGW_ERR_TOO_LARGE);
@@ -211,9 +220,10 @@ static void refused_fiber(void *arg)
                      FGW_ERR_CLIENT_GONE);
     assert_int_equal(fetch(client, "GET", "/a\r\nX: b", fgw_bytes(NULL, 0), &status, &out),
                      FGW_ERR_INVALID_REQUEST);
-    struct fgw_http_call_options options = {
-        .method = "GET", .target = FGW_LIT("/sleep"),
-        .deadline_ms = fgw_loop_now_ms(fgw_loop_current()) + 100};
+    struct fgw_http_call_options options = {.method = "GET",
+                                            .target = FGW_LIT("/sleep"),
+                                            .deadline_ms =
+                                                fgw_loop_now_ms(fgw_loop_current()) + 100};
     assert_int_equal(fgw_http_fetch(client, &options, fgw_bytes(NULL, 0), &status, &out, NULL),
                      FGW_ERR_TIMEOUT);
     fgw_xfree(bytes);
@@ -308,8 +318,7 @@ static void script_fiber(void *arg)
         if (err != rows[i].err) {
             fail_msg("row %zu: %s", i, fgw_err_name(err));
         }
-        assert_true(rows[i].body == NULL ||
-                    fgw_bytes_eq_str(fgw_buf_bytes(&out), rows[i].body));
+        assert_true(rows[i].body == NULL || fgw_bytes_eq_str(fgw_buf_bytes(&out), rows[i].body));
     }
     /* kept, then closed by the peer: the second request goes over a fresh connection */
     assert_int_equal(ask_script("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n1",

@@ -38,7 +38,10 @@ struct row {
     size_t len;
     enum fgw_err expected;
 };
-#define ROW(raw, err) {raw, sizeof(raw) - 1, FGW_##err}
+#define ROW(raw, err) \
+    { \
+        raw, sizeof(raw) - 1, FGW_##err \
+    }
 
 static const struct row rows[] = {
     /* right */
@@ -87,7 +90,9 @@ static const struct row rows[] = {
     ROW(OK11("Transfer-Encoding: identity\r\n"), ERR_BAD_REQUEST),
     ROW(OK11("Transfer-Encoding:\r\n"), ERR_BAD_REQUEST),
     ROW(OK11("Transfer-Encoding: chunked;q=1\r\n"), ERR_BAD_REQUEST),
-    ROW(OK11("Transfer-Encoding: \x0b" "chunked\r\n"), ERR_BAD_REQUEST),
+    ROW(OK11("Transfer-Encoding: \x0b"
+             "chunked\r\n"),
+        ERR_BAD_REQUEST),
     ROW("PUT / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n", ERR_BAD_REQUEST),
     ROW(OK11("X: a\r\n\tTransfer-Encoding: chunked\r\n"), ERR_BAD_REQUEST),
     /* line ends, folding, control characters */
@@ -160,6 +165,8 @@ static const struct row rows[] = {
     ROW("G@T / HTTP/1.1\r\n" H "\r\n", ERR_BAD_REQUEST),
     ROW("\x16\x03\x01\x02", ERR_BAD_REQUEST),
     ROW("\xff", ERR_BAD_REQUEST),
+    ROW("\rGET / HTTP/1.1\r\n" H "\r\n", ERR_BAD_REQUEST),
+    ROW("\r\n\rGET / HTTP/1.1\r\n" H "\r\n", ERR_BAD_REQUEST),
     ROW("HTTP/1.1 200 OK\r\n\r\n", ERR_BAD_REQUEST),
 };
 
@@ -172,8 +179,8 @@ static void rows_give_their_error(void **state)
             struct fgw_arena arena;
             struct fgw_http_request request = {0};
             fgw_arena_init(&arena, 0);
-            enum fgw_err err = read_head(&arena, fgw_bytes(rows[i].raw, rows[i].len), bytewise == 1,
-                                         &request);
+            enum fgw_err err =
+                read_head(&arena, fgw_bytes(rows[i].raw, rows[i].len), bytewise == 1, &request);
             if (err != rows[i].expected) {
                 (void)fprintf(stderr, "row %zu (%s): %s instead of %s\n%s\n", i,
                               bytewise ? "bytewise" : "whole", fgw_err_name(err),
@@ -255,7 +262,8 @@ static void forms_of_a_target(void **state)
         struct fgw_arena arena;
         struct fgw_http_request request = {0};
         fgw_arena_init(&arena, 0);
-        int len = snprintf(raw, sizeof raw, "GET %s HTTP/1.1\r\nHost: a\r\n\r\n", targets[i].target);
+        int len =
+            snprintf(raw, sizeof raw, "GET %s HTTP/1.1\r\nHost: a\r\n\r\n", targets[i].target);
         assert_int_equal(read_head(&arena, fgw_bytes(raw, (size_t)len), false, &request), FGW_OK);
         assert_true(fgw_bytes_eq_str(request.raw_path, targets[i].path));
         assert_true(fgw_bytes_eq_str(request.host, targets[i].host));
@@ -335,7 +343,9 @@ static void answers_are_read(void **state)
     static const char *const wrong[] = {
         "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\n",
         "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
-        "HTTP/1.1 abc OK\r\n\r\n", "HTTP/2.0 200 OK\r\n\r\n", "nonsense\r\n\r\n",
+        "HTTP/1.1 abc OK\r\n\r\n",
+        "HTTP/2.0 200 OK\r\n\r\n",
+        "nonsense\r\n\r\n",
     };
     (void)state;
     struct fgw_arena arena;

@@ -28,13 +28,19 @@ static void endpoints_are_parsed(void **state)
         unsigned port;
         bool is_unix;
     } rows[] = {
-        {"127.0.0.1:8078", "127.0.0.1", 8078, false}, {"[::1]:0", "::1", 0, false},
-        {":8078", "", 8078, false},                   {"*:1", "", 1, false},
+        {"127.0.0.1:8078", "127.0.0.1", 8078, false},
+        {"[::1]:0", "::1", 0, false},
+        {":8078", "", 8078, false},
+        {"*:1", "", 1, false},
         {"db-1.example:9042", "db-1.example", 9042, false},
-        {"unix:/run/x.sock", "/run/x.sock", 0, true}, {"unix:", NULL, 0, false},
-        {"127.0.0.1", NULL, 0, false},                {"127.0.0.1:", NULL, 0, false},
-        {"127.0.0.1:65536", NULL, 0, false},          {"127.0.0.1:-1", NULL, 0, false},
-        {"127.0.0.1:080780", NULL, 0, false},         {"::1:80", NULL, 0, false},
+        {"unix:/run/x.sock", "/run/x.sock", 0, true},
+        {"unix:", NULL, 0, false},
+        {"127.0.0.1", NULL, 0, false},
+        {"127.0.0.1:", NULL, 0, false},
+        {"127.0.0.1:65536", NULL, 0, false},
+        {"127.0.0.1:-1", NULL, 0, false},
+        {"127.0.0.1:080780", NULL, 0, false},
+        {"::1:80", NULL, 0, false},
         {"", NULL, 0, false},
     };
     (void)state;
@@ -53,8 +59,8 @@ static void endpoints_are_parsed(void **state)
 static uint16_t port_of(const struct fgw_listener *listener)
 {
     struct fgw_endpoint endpoint;
-    assert_int_equal(
-        fgw_endpoint_parse(fgw_bytes_str(fgw_listener_address(listener)), &endpoint), FGW_OK);
+    assert_int_equal(fgw_endpoint_parse(fgw_bytes_str(fgw_listener_address(listener)), &endpoint),
+                     FGW_OK);
     return endpoint.port;
 }
 
@@ -70,8 +76,7 @@ static void taken_ports_are_noticed(void **state)
 {
     static const char *const hosts[] = {"127.0.0.1", "0.0.0.0", "", "[::]", "localhost"};
     int on = 1;
-    struct sockaddr_in address = {.sin_family = AF_INET,
-                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t len = sizeof address;
     (void)state;
     int fd = socket(AF_INET, SOCK_STREAM, 0);
