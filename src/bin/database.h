@@ -1,0 +1,25 @@
+/* database.h: the metadata database of a process: one CQL client on each worker, the metadata
+ * backend on top, and what /readyz says of it. */
+#ifndef FGW_BIN_DATABASE_H
+#define FGW_BIN_DATABASE_H
+
+#include "bin/server.h"
+#include "meta/cql/cql.h"
+
+struct fgw_database;
+
+/* Starts connecting on all workers. Waits some seconds for a first connection, so that a wrong
+ * password or port ends the start with its reason (CONFIG, ACCESS_DENIED); then migrates or waits
+ * for the schema as FGW_MIGRATE says, /readyz telling what for (AGAIN, with the exit code of
+ * spec/migrations.md E2.10 as an extra of the error). */
+enum fgw_err fgw_database_open(const struct fgw_config *config, struct fgw_server *server,
+                               struct fgw_blobs *blobs, struct fgw_database **out_database,
+                               struct fgw_error *error) FGW_MUST_CHECK;
+struct fgw_meta *fgw_database_meta(struct fgw_database *database);
+/* The liveness predicate for threads that are no workers; context: the database. */
+enum fgw_err fgw_database_blob_live(void *context, const struct fgw_storage_owner *owner,
+                                    const struct fgw_cid *root, bool *out_live);
+/* With workers still running and no request in flight. Frees the backend too. Takes NULL. */
+void fgw_database_close(struct fgw_database *database);
+
+#endif
