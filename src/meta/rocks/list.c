@@ -165,6 +165,14 @@ static void marker_id(const struct fgw_list_query *query, const struct fgw_objec
     }
 }
 
+/* The marker's version was deleted since: the head is an older one, or, for a null version, its place
+ * is not known any more and the key is listed again rather than left out. */
+static bool marker_is_gone(const struct fgw_object *head, const struct fgw_id *marker)
+{
+    return fgw_id_is_zero(marker) ||
+           memcmp(&head->version_id, marker, sizeof head->version_id) < 0;
+}
+
 /* One key: its head unless the marker lies behind it, then the noncurrent versions. */
 static enum fgw_err add_key(struct version_scan *scan, struct fgw_lister *lister, size_t index)
 {
@@ -179,7 +187,9 @@ static enum fgw_err add_key(struct version_scan *scan, struct fgw_lister *lister
     if (query->has_after_version && fgw_bytes_eq(key, query->after)) {
         struct fgw_id marker;
         marker_id(query, &head.object, &head.state, &marker);
-        return add_noncurrent(scan, lister, key, &marker);
+        if (!marker_is_gone(&head.object, &marker)) {
+            return add_noncurrent(scan, lister, key, &marker);
+        }
     }
     head.object.latest = true;
     if (fgw_lister_add(lister, &head.object) == FGW_LISTER_DONE) {
