@@ -169,8 +169,7 @@ static void marker_id(const struct fgw_list_query *query, const struct fgw_objec
  * is not known any more and the key is listed again rather than left out. */
 static bool marker_is_gone(const struct fgw_object *head, const struct fgw_id *marker)
 {
-    return fgw_id_is_zero(marker) ||
-           memcmp(&head->version_id, marker, sizeof head->version_id) < 0;
+    return fgw_id_is_zero(marker) || memcmp(&head->version_id, marker, sizeof head->version_id) < 0;
 }
 
 /* One key: its head unless the marker lies behind it, then the noncurrent versions. */
@@ -227,7 +226,8 @@ enum fgw_err rocks_version_list(struct fgw_meta *meta, struct fgw_arena *arena,
     /* every key gives at least one entry, so max + 2 heads are enough for a page (the first may be
      * the marker's own) */
     struct version_scan scan = {.common = {.arena = arena, .bucket = bucket},
-                                .rocks = rocks_of(meta), .query = query,
+                                .rocks = rocks_of(meta),
+                                .query = query,
                                 .head_max = query->max + 2U};
     struct fgw_list_query heads_query = *query;
     heads_query.max = query->max + 2;
