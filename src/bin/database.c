@@ -75,10 +75,9 @@ static void wait_first(void *arg, unsigned index)
     if (index != 0) {
         return;
     }
-    enum fgw_err err =
-        fgw_cql_client_wait_ready(database->clients[0],
-                                  fgw_loop_now_ms(fgw_loop_current()) + FIRST_WAIT_MS,
-                                  &database->first_error);
+    enum fgw_err err = fgw_cql_client_wait_ready(
+        database->clients[0], fgw_loop_now_ms(fgw_loop_current()) + FIRST_WAIT_MS,
+        &database->first_error);
     database->first_error.code = err;
     fgw_wait_init(&database->wake, 1);
     fgw_wait_init(&database->ended, 1);
@@ -203,8 +202,7 @@ static void ask(void *arg)
     struct fgw_meta *meta = errand->database->meta;
     struct fgw_arena arena;
     fgw_arena_init(&arena, 0);
-    errand->err =
-        meta->ops->blob_live(meta, &arena, errand->owner, errand->root, &errand->live);
+    errand->err = meta->ops->blob_live(meta, &arena, errand->owner, errand->root, &errand->live);
     fgw_arena_deinit(&arena);
     fgw_wait_signal_remote(&errand->done);
 }
@@ -217,8 +215,8 @@ static void start_asking(struct fgw_task *task)
 enum fgw_err fgw_database_blob_live(void *context, const struct fgw_storage_owner *owner,
                                     const struct fgw_cid *root, bool *out_live)
 {
-    struct errand errand = {.task.run = start_asking, .database = context, .owner = owner,
-                            .root = root};
+    struct errand errand = {
+        .task.run = start_asking, .database = context, .owner = owner, .root = root};
     fgw_wait_init(&errand.done, 1);
     fgw_loop_post(fgw_workers_loop(errand.database->workers, 0), &errand.task);
     fgw_wait_for(&errand.done);
