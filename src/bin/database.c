@@ -91,7 +91,7 @@ static void prepare_schema(void *arg, unsigned index)
     struct fgw_database *database = arg;
     if (index == 0) {
         database->schema = fgw_schema_at_start(database->settings, database->clients[0],
-                                               database->health, NULL, NULL);
+                                               database->health);
     }
 }
 
@@ -154,7 +154,15 @@ enum fgw_err fgw_database_open(const struct fgw_config *config, struct fgw_serve
         fgw_log_warn("metadata", "the database is away, requests get 503 until it is back: %s",
                      fgw_error_message(&database->first_error));
     }
+    fgw_schema_stop_on_signals(); /* a lock that is held is given back first */
     fgw_workers_run(database->workers, prepare_schema, database);
+    fgw_schema_signals_back();
+    if (fgw_schema_stop_requested(NULL)) {
+        (void)fgw_error_set(error, FGW_ERR_CANCELLED, "stopped by a signal during the start");
+        fgw_error_add(error, FGW_ERROR_EXIT_CODE, "%d", FGW_EXIT_OK);
+        fgw_database_close(database);
+        return FGW_ERR_CANCELLED;
+    }
     if (database->schema != FGW_MIGRATE_EXIT_OK) {
         (void)fgw_error_set(error, FGW_ERR_AGAIN,
                             "the schema of the database is not what this program needs (see above); "
