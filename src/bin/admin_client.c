@@ -48,7 +48,7 @@ static void ask_socket(struct errand *errand)
         errand->status = status;
         errand->answer = json_loadb((const char *)out.ptr, out.len, 0, NULL);
     }
-    free(text);
+    fgw_xfree(text);
     fgw_http_client_free(client);
     fgw_buf_deinit(&out);
     fgw_arena_deinit(&arena);

@@ -50,6 +50,17 @@ static int fail(const struct fgw_error *error, enum fgw_err err)
     return fgw_exit_of(err);
 }
 
+static enum fgw_err blob_live(void *context, const struct fgw_storage_owner *owner,
+                              const struct fgw_cid *root, bool *out_live)
+{
+    struct fgw_meta *meta = context;
+    struct fgw_arena arena;
+    fgw_arena_init(&arena, 0);
+    enum fgw_err err = meta->ops->blob_live(meta, &arena, owner, root, out_live);
+    fgw_arena_deinit(&arena);
+    return err;
+}
+
 static int open_storage(struct serve *serve)
 {
     const struct fgw_config *config = &serve->config;
@@ -119,6 +130,7 @@ static int start_engine(struct serve *serve)
     };
     serve->s3 = fgw_s3_new(&options);
     fgw_metrics_register(fgw_server_metrics(serve->server), write_storage, serve->storage);
+    fgw_storage_start_care(serve->storage, blob_live, serve->meta);
     serve->admin = (struct fgw_admin){.meta = serve->meta,
                                       .root_id = fgw_s3_root_id(serve->s3),
                                       .root_access_key = serve->credentials.access_key,
@@ -152,6 +164,9 @@ static void print_greeting(const struct serve *serve)
 
 static void close_all(struct serve *serve)
 {
+    if (serve->storage != NULL) {
+        fgw_storage_stop_care(serve->storage);
+    }
     fgw_s3_free(serve->s3);
     if (serve->meta != NULL) {
         serve->meta->ops->free(serve->meta);

@@ -327,11 +327,10 @@ static void discard(struct fgw_blob_staged *staged)
 static void release(struct fgw_blobs *blobs, const struct fgw_storage_owner *owner,
                     const struct fgw_extent *extents, size_t count)
 {
-    /* only a hint: the sweeper asks the metadata about every hold */
-    (void)blobs;
-    (void)owner;
-    (void)extents;
-    (void)count;
+    for (size_t i = 0; i < count; i++) {
+        fgw_storage_release_hint(local_of(blobs)->storage, owner, extents[i].number,
+                                 &extents[i].root);
+    }
 }
 
 /* -- reading ------------------------------------------------------------------------------------- */

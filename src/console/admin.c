@@ -112,10 +112,10 @@ static bool valid_name(struct fgw_bytes name)
 static bool parse_policy(struct fgw_bytes text, enum fgw_policy_kind *out)
 {
     if (text.len == 0) {
-        *out = FGW_POLICY_READWRITE;
+        *out = FGW_POLICY_NONE; /* all rights on buckets of its own, none on others */
         return true;
     }
-    for (size_t i = 1; i < FGW_COUNT_OF(POLICIES); i++) {
+    for (size_t i = 0; i < FGW_COUNT_OF(POLICIES); i++) {
         if (fgw_bytes_eq_str(text, POLICIES[i])) {
             *out = (enum fgw_policy_kind)i;
             return true;
@@ -181,7 +181,7 @@ static int add_user(struct call *call)
     }
     if (!parse_policy(member(call, "policy"), &user.policy)) {
         return refuse(call, 400, "InvalidArgument",
-                      "policy must be readonly, readwrite or admin; documents are not built yet");
+                      "policy must be none, readonly, readwrite or admin; documents are not built yet");
     }
     if (user.canonical_id.len == 0) {
         fgw_rng_fill(raw, sizeof raw);
@@ -558,7 +558,7 @@ void fgw_admin_handle(void *admin, struct fgw_http_exchange *exchange)
     }
     char *out = json_dumps(answer, JSON_COMPACT);
     (void)fgw_http_respond(exchange, status, "application/json", fgw_bytes_str(out));
-    free(out);
+    fgw_xfree(out);
     json_decref(answer);
     json_decref(body);
     fgw_buf_deinit(&text);

@@ -5,6 +5,49 @@
 
 enum { HEADERS_FIRST = 24, HEADERS_MAX = 512 };
 
+/* -- characters ------------------------------------------------------------------------------- */
+
+enum { TOKEN = 1, AUTHORITY = 2 };
+
+/* tchar of RFC 9110 section 5.6.2; characters of a registered name, address or port (RFC 3986
+ * section 3.2.2). */
+static const uint8_t classes[256] = {
+    ['0' ... '9'] = TOKEN | AUTHORITY,
+    ['A' ... 'Z'] = TOKEN | AUTHORITY,
+    ['a' ... 'z'] = TOKEN | AUTHORITY,
+    ['-'] = TOKEN | AUTHORITY,
+    ['.'] = TOKEN | AUTHORITY,
+    ['_'] = TOKEN | AUTHORITY,
+    ['~'] = TOKEN | AUTHORITY,
+    ['!'] = TOKEN | AUTHORITY,
+    ['$'] = TOKEN | AUTHORITY,
+    ['%'] = TOKEN | AUTHORITY,
+    ['&'] = TOKEN | AUTHORITY,
+    ['\''] = TOKEN | AUTHORITY,
+    ['*'] = TOKEN | AUTHORITY,
+    ['+'] = TOKEN | AUTHORITY,
+    ['#'] = TOKEN,
+    ['^'] = TOKEN,
+    ['`'] = TOKEN,
+    ['|'] = TOKEN,
+    ['('] = AUTHORITY,
+    [')'] = AUTHORITY,
+    [':'] = AUTHORITY,
+    [';'] = AUTHORITY,
+    ['='] = AUTHORITY,
+    ['['] = AUTHORITY,
+    [']'] = AUTHORITY,
+};
+
+static bool consists_of(struct fgw_bytes text, uint8_t class)
+{
+    uint8_t common = class;
+    for (size_t i = 0; i < text.len; i++) {
+        common &= classes[text.ptr[i]];
+    }
+    return common == class;
+}
+
 /* -- finding the end --------------------------------------------------------------------------- */
 
 /* HTTP/0.9 has no version, and its sender waits for an answer after this line. */
@@ -224,18 +267,6 @@ static bool lines_are_clean(struct fgw_bytes head, const char **out_reason)
     return true;
 }
 
-static bool is_token(struct fgw_bytes text)
-{
-    for (size_t i = 0; i < text.len; i++) {
-        uint8_t byte = text.ptr[i];
-        bool alnum = (byte >= '0' && byte <= '9') || ((byte | 0x20) >= 'a' && (byte | 0x20) <= 'z');
-        if (!alnum && (byte == 0 || strchr("!#$%&'*+-.^_`|~", byte) == NULL)) {
-            return false;
-        }
-    }
-    return text.len > 0;
-}
-
 /* Exactly "METHOD target HTTP/1.x" with single spaces: llhttp takes more of them, and a proxy in
  * front may split such a line elsewhere. */
 static enum fgw_err check_parts(struct fgw_bytes head, const char **out_reason)
@@ -245,7 +276,7 @@ static enum fgw_err check_parts(struct fgw_bytes head, const char **out_reason)
     struct fgw_bytes method;
     struct fgw_bytes target;
     *out_reason = "The request line is not valid.";
-    if (!fgw_bytes_split(&rest, ' ', &method) || !is_token(method) ||
+    if (!fgw_bytes_split(&rest, ' ', &method) || method.len == 0 || !consists_of(method, TOKEN) ||
         !fgw_bytes_split(&rest, ' ', &target) || target.len == 0 || rest.len != 8 ||
         !fgw_bytes_starts_with(rest, FGW_LIT("HTTP/")) || rest.ptr[6] != '.' || rest.ptr[5] < '0' ||
         rest.ptr[5] > '9' || rest.ptr[7] < '0' || rest.ptr[7] > '9') {
@@ -378,19 +409,6 @@ static enum fgw_err check_framing(const struct framing *framing, struct fgw_http
     return FGW_OK;
 }
 
-/* Characters of a registered name, address or port (RFC 3986 section 3.2.2). */
-static bool is_authority(struct fgw_bytes text)
-{
-    for (size_t i = 0; i < text.len; i++) {
-        uint8_t byte = text.ptr[i];
-        bool alnum = (byte >= '0' && byte <= '9') || ((byte | 0x20) >= 'a' && (byte | 0x20) <= 'z');
-        if (!alnum && (byte == 0 || strchr("-._~:[]%!$&'()*+;=", byte) == NULL)) {
-            return false;
-        }
-    }
-    return true;
-}
-
 static enum fgw_err check_host(const struct framing *framing, struct fgw_http_request *request,
                                const char **out_reason)
 {
@@ -400,7 +418,7 @@ static enum fgw_err check_host(const struct framing *framing, struct fgw_http_re
     if (framing->hosts == 0 && request->version_minor > 0) {
         return bad("Host is missing.", out_reason);
     }
-    if (!is_authority(framing->host)) {
+    if (!consists_of(framing->host, AUTHORITY)) {
         return bad("Host is not valid.", out_reason);
     }
     request->host = framing->host;
@@ -424,7 +442,7 @@ static enum fgw_err cut_absolute_form(struct fgw_http_request *request, struct f
     }
     request->host = fgw_bytes_sub(*rest, 0, end);
     *rest = fgw_bytes_sub(*rest, end, SIZE_MAX);
-    if (request->host.len == 0 || !is_authority(request->host)) {
+    if (request->host.len == 0 || !consists_of(request->host, AUTHORITY)) {
         return bad("The request target is not valid.", out_reason);
     }
     return FGW_OK;

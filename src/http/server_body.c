@@ -8,6 +8,7 @@
 enum {
     HEAD_BUFFER_SIZE = 4 * 1024,
     IDLE_BUFFERS_MAX = 8,
+    BODY_BUFFERS_MAX = 128,
     YIELD_ABOVE = 64 * 1024, /* a full read of this size: others of the loop have their turn */
     DRAIN_TIME_MS = 5 * 1000
 };
@@ -16,8 +17,10 @@ enum {
 
 static void free_memory(struct fgw_http_worker *worker, struct fgw_http_input *input)
 {
-    if (input->cap == worker->server->body_buffer_size &&
-        worker->idle_buffer_count < IDLE_BUFFERS_MAX) {
+    if (input->is_body_buffer) {
+        worker->used_buffer_count--;
+    }
+    if (input->is_body_buffer && worker->idle_buffer_count < IDLE_BUFFERS_MAX) {
         fgw_list_push_front(&worker->idle_buffers, (struct fgw_list *)(void *)input->ptr);
         worker->idle_buffer_count++;
     } else {
@@ -26,17 +29,18 @@ static void free_memory(struct fgw_http_worker *worker, struct fgw_http_input *i
     *input = (struct fgw_http_input){0};
 }
 
+/* Many slow handlers must not hold many large buffers: beyond BODY_BUFFERS_MAX they are small. */
 static void take_memory(struct fgw_http_worker *worker, struct fgw_http_input *input, size_t wanted)
 {
-    size_t size = wanted <= FGW_HTTP_SMALL_BUFFER_SIZE ? FGW_HTTP_SMALL_BUFFER_SIZE
-                                                       : worker->server->body_buffer_size;
-    struct fgw_list *idle =
-        size == worker->server->body_buffer_size ? fgw_list_pop_front(&worker->idle_buffers) : NULL;
-    if (idle != NULL) {
-        worker->idle_buffer_count--;
-    }
+    bool large =
+        wanted > FGW_HTTP_SMALL_BUFFER_SIZE && worker->used_buffer_count < BODY_BUFFERS_MAX;
+    size_t size = large ? worker->server->body_buffer_size : FGW_HTTP_SMALL_BUFFER_SIZE;
+    struct fgw_list *idle = large ? fgw_list_pop_front(&worker->idle_buffers) : NULL;
+    worker->idle_buffer_count -= idle != NULL;
+    worker->used_buffer_count += large;
     *input = (struct fgw_http_input){.ptr = idle != NULL ? (void *)idle : fgw_xmalloc(size),
-                                     .cap = size};
+                                     .cap = size,
+                                     .is_body_buffer = large};
 }
 
 void fgw_http_input_free(struct fgw_http_conn *conn)
@@ -53,25 +57,38 @@ void fgw_http_input_trim(struct fgw_http_conn *conn)
     }
 }
 
+static void move_input(struct fgw_http_conn *conn, size_t room)
+{
+    struct fgw_bytes held = fgw_http_input_view(&conn->input);
+    size_t cap = HEAD_BUFFER_SIZE;
+    while (cap < held.len + room) {
+        cap *= 2;
+    }
+    uint8_t *moved = fgw_xmalloc(cap);
+    if (held.len > 0) {
+        memcpy(moved, held.ptr, held.len);
+    }
+    fgw_http_input_free(conn);
+    conn->input = (struct fgw_http_input){.ptr = moved, .end = held.len, .cap = cap};
+}
+
+void fgw_http_input_shrink(struct fgw_http_conn *conn)
+{
+    fgw_http_input_trim(conn);
+    if (conn->input.is_body_buffer) {
+        move_input(conn, 0);
+    }
+}
+
 /* Callers bound what is appended: one scratch buffer, or FGW_MAX_HEADER in all. */
 void fgw_http_input_append(struct fgw_http_conn *conn, struct fgw_bytes bytes)
 {
     struct fgw_http_input *input = &conn->input;
-    size_t held = input->end - input->start;
     if (bytes.len == 0) {
         return;
     }
     if (input->cap - input->end < bytes.len) {
-        size_t cap = HEAD_BUFFER_SIZE;
-        while (cap < held + bytes.len) {
-            cap *= 2;
-        }
-        uint8_t *grown = fgw_xmalloc(cap);
-        if (held > 0) {
-            memcpy(grown, input->ptr + input->start, held);
-        }
-        fgw_http_input_free(conn);
-        *input = (struct fgw_http_input){.ptr = grown, .end = held, .cap = cap};
+        move_input(conn, bytes.len);
     }
     memcpy(input->ptr + input->end, bytes.ptr, bytes.len);
     input->end += bytes.len;
@@ -144,7 +161,7 @@ static enum fgw_err read_some(struct fgw_http_exchange *exchange)
     size_t wanted = body->kind == FGW_HTTP_BODY_CHUNKED || body->remaining > SIZE_MAX
                         ? FGW_HTTP_SCRATCH_SIZE
                         : (size_t)body->remaining;
-    if (conn->input.ptr != NULL && conn->input.cap < wanted) {
+    if (conn->input.ptr != NULL && conn->input.cap < wanted && !conn->input.is_body_buffer) {
         fgw_http_input_free(conn);
     }
     if (conn->input.ptr == NULL) {

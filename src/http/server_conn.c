@@ -297,6 +297,7 @@ static void watch(struct fgw_http_conn *conn)
 {
     const struct fgw_http_server_options *options = &conn->worker->server->options;
     conn->state = FGW_HTTP_CONN_WATCHED;
+    fgw_http_input_shrink(conn);
     fgw_conn_set_read_deadline(
         conn->net, fgw_loop_now_ms(conn->worker->loop) +
                        (conn->head_begun ? options->header_timeout_ms : options->idle_timeout_ms));

@@ -40,6 +40,7 @@ struct fgw_http_worker {
     unsigned idle_exchange_count;
     struct fgw_list idle_buffers; /* of FGW_HTTP_BODY_BUFFER_SIZE, linked through their bytes */
     unsigned idle_buffer_count;
+    unsigned used_buffer_count;
     unsigned busy; /* connections owned by a fiber */
     unsigned lingering;
     struct fgw_wait *all_idle; /* signalled when busy becomes 0, while stopping */
@@ -71,6 +72,7 @@ enum fgw_http_conn_state {
 };
 
 struct fgw_http_input {
+    bool is_body_buffer; /* of the worker's body_buffer_size */
     uint8_t *ptr;
     size_t start;
     size_t end;
@@ -118,6 +120,7 @@ struct fgw_http_response {
     bool keep;        /* what the head said; valid once it is sent */
     uint64_t written; /* by the handler */
     uint64_t sent;    /* to the client */
+    /* what follows outlives the exchange */
     struct fgw_buf headers;
     struct fgw_buf pending; /* small writes, gathered */
     char prefix[320];
@@ -161,6 +164,8 @@ static inline struct fgw_bytes fgw_http_input_view(const struct fgw_http_input *
 void fgw_http_input_append(struct fgw_http_conn *conn, struct fgw_bytes bytes);
 /* Gives the memory back when all is consumed. */
 void fgw_http_input_trim(struct fgw_http_conn *conn);
+/* Before a wait of unknown length: no more memory than the rest needs. */
+void fgw_http_input_shrink(struct fgw_http_conn *conn);
 void fgw_http_input_free(struct fgw_http_conn *conn);
 void fgw_http_body_begin(struct fgw_http_exchange *exchange);
 /* True when what is left of the body can be read without trouble after the answer. */

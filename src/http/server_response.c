@@ -75,7 +75,9 @@ void fgw_http_response_reset_all(struct fgw_http_exchange *exchange)
     headers.max = HEADERS_SIZE_MAX;
     clear_buffer(&headers);
     clear_buffer(&pending);
-    exchange->response = (struct fgw_http_response){.headers = headers, .pending = pending};
+    memset(&exchange->response, 0, offsetof(struct fgw_http_response, headers));
+    exchange->response.headers = headers;
+    exchange->response.pending = pending;
 }
 
 bool fgw_http_response_reset(struct fgw_http_exchange *exchange)
@@ -160,7 +162,9 @@ static struct fgw_bytes standing_headers(const struct fgw_http_worker *worker)
 
 static char *put(char *at, struct fgw_bytes text)
 {
-    memcpy(at, text.ptr, text.len);
+    if (text.len > 0) {
+        memcpy(at, text.ptr, text.len);
+    }
     return at + text.len;
 }
 
@@ -233,6 +237,33 @@ void fgw_http_response_start(struct fgw_http_exchange *exchange, int status, int
     response->no_body = exchange->request.method == FGW_HTTP_HEAD || status == 204 || status == 304;
 }
 
+/* Eight bytes at a time, since every header passes here: true when one may be below 0x10 (with CR,
+ * LF and NUL among them); a false alarm costs a closer look. */
+static bool has_control(struct fgw_bytes value)
+{
+    const uint64_t ones = 0x0101010101010101;
+    uint64_t seen = 0;
+    size_t i = 0;
+    for (; i + 8 <= value.len; i += 8) {
+        uint64_t eight;
+        memcpy(&eight, value.ptr + i, 8);
+        seen |= (eight - ones * 0x10) & ~eight;
+    }
+    for (; i < value.len; i++) {
+        seen |= value.ptr[i] < 0x10 ? ones * 0x80 : 0;
+    }
+    return (seen & ones * 0x80) != 0;
+}
+
+static void blank_line_ends(char *text, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        if (text[i] == '\r' || text[i] == '\n' || text[i] == '\0') {
+            text[i] = ' ';
+        }
+    }
+}
+
 void fgw_http_response_header(struct fgw_http_exchange *exchange, const char *name,
                               struct fgw_bytes value)
 {
@@ -244,9 +275,9 @@ void fgw_http_response_header(struct fgw_http_exchange *exchange, const char *na
     }
     char *at = put((char *)headers->ptr + headers->len, fgw_bytes(name, name_len));
     at = put(at, FGW_LIT(": "));
-    for (size_t i = 0; i < value.len; i++) {
-        uint8_t byte = value.ptr[i];
-        *at++ = byte == '\r' || byte == '\n' || byte == '\0' ? ' ' : (char)byte;
+    at = put(at, value);
+    if (has_control(value)) {
+        blank_line_ends(at - value.len, value.len);
     }
     at = put(at, FGW_LIT("\r\n"));
     headers->len = (size_t)(at - (char *)headers->ptr);

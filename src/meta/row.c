@@ -497,3 +497,15 @@ enum fgw_err fgw_row_decode_object(struct fgw_arena *arena, struct fgw_bytes key
     }
     return FGW_OK;
 }
+
+size_t fgw_row_listing_size(struct fgw_bytes row)
+{
+    struct fgw_tlv_reader reader = fgw_tlv_reader(row);
+    struct fgw_tlv_item item;
+    size_t size = 0;
+    while (fgw_tlv_next(&reader, &item) == FGW_OK && item.tag >= OBJECT_FLAGS &&
+           item.tag <= OBJECT_LAST_LISTING) {
+        size += item.raw.len;
+    }
+    return size;
+}

@@ -27,6 +27,10 @@ enum fgw_err fgw_row_decode_object(struct fgw_arena *arena, struct fgw_bytes key
                                    struct fgw_object *out_object, struct fgw_row_state *out_state)
     FGW_MUST_CHECK;
 
+/* Bytes at the front of an encoded object that FGW_ROW_LISTING needs: a backend may store them apart
+ * from the rest; one behind the other they are the row again. */
+size_t fgw_row_listing_size(struct fgw_bytes row);
+
 void fgw_row_encode_bucket(struct fgw_buf *out, const struct fgw_bucket *bucket);
 enum fgw_err fgw_row_decode_bucket(struct fgw_arena *arena, struct fgw_bytes name,
                                    struct fgw_bytes row, struct fgw_bucket *out_bucket)

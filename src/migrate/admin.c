@@ -31,10 +31,11 @@ static enum fgw_migrate_exit check_forced(struct fgw_migrate_engine *e)
     for (size_t i = 0; i < e->report.finding_count; i++) {
         struct fgw_migrate_finding *finding = &e->report.findings[i];
         if (finding->severity == FGW_MIGRATE_ERROR) {
-            finding->next = fgw_arena_printf(
-                e->arena, "%s, or: fgw migrate force --version %" PRId64
-                " --reason TEXT --accept-drift %s --keyspace %s", fgw_migrate_command(e, "repair"),
-                e->options.version, e->report.catalog_hash, e->keyspace);
+            finding->next = fgw_arena_printf(e->arena,
+                                             "%s, or: fgw migrate force --version %" PRId64
+                                             " --reason TEXT --accept-drift %s --keyspace %s",
+                                             fgw_migrate_command(e, "repair"), e->options.version,
+                                             e->report.catalog_hash, e->keyspace);
         }
     }
     return FGW_MIGRATE_EXIT_DRIFT;
@@ -200,9 +201,10 @@ static enum fgw_migrate_exit watch(struct fgw_migrate_engine *e,
         }
         if (found && (now.hb != row->hb || now.epoch != row->epoch)) {
             const char *next = fgw_arena_printf(
-                e->arena, "nothing to do; it ends by itself. To fence it out all the same: fgw"
-                " migrate unlock --epoch %" PRId64 " --even-if-alive --keyspace %s", now.epoch,
-                e->keyspace);
+                e->arena,
+                "nothing to do; it ends by itself. To fence it out all the same: fgw"
+                " migrate unlock --epoch %" PRId64 " --even-if-alive --keyspace %s",
+                now.epoch, e->keyspace);
             return held_by(e, &now, "its holder is alive: the heartbeat moves", next,
                            FGW_MIGRATE_EXIT_LOCKED);
         }
@@ -233,8 +235,10 @@ static enum fgw_migrate_exit fence(struct fgw_migrate_engine *e,
                            FGW_MIGRATE_EXIT_LOCKED);
         }
     }
-    fgw_migrate_note(e, "unlocked: epoch %" PRId64 " of %s is fenced out, the lock is free at"
-                     " epoch %" PRId64, seen->epoch, seen->owner_desc, row.epoch);
+    fgw_migrate_note(e,
+                     "unlocked: epoch %" PRId64 " of %s is fenced out, the lock is free at"
+                     " epoch %" PRId64,
+                     seen->epoch, seen->owner_desc, row.epoch);
     return fgw_migrate_put_history(e, "unlock", 0, seen->epoch, row.epoch,
                                    e->options.reason == NULL ? "" : e->options.reason);
 }
@@ -258,8 +262,9 @@ static enum fgw_migrate_exit unlock(struct fgw_migrate_engine *e)
     }
     if (e->options.epoch != row.epoch) {
         return held_by(e, &row, "--epoch must name the holder's epoch as shown here",
-                       fgw_arena_printf(e->arena, "fgw migrate unlock --epoch %" PRId64
-                                        " --keyspace %s", row.epoch, e->keyspace),
+                       fgw_arena_printf(e->arena,
+                                        "fgw migrate unlock --epoch %" PRId64 " --keyspace %s",
+                                        row.epoch, e->keyspace),
                        FGW_MIGRATE_EXIT_USAGE);
     }
     if (!e->options.even_if_alive) {
@@ -267,8 +272,9 @@ static enum fgw_migrate_exit unlock(struct fgw_migrate_engine *e)
     } else {
         exit = read_lock(e, &row, &found); /* its heartbeat moves: fence what is there now */
         bool same = found && row.epoch == e->options.epoch;
-        exit = same ? exit : held_by(e, &row, "the row changed meanwhile",
-                                     fgw_migrate_command(e, "status"), FGW_MIGRATE_EXIT_LOCKED);
+        exit = same ? exit
+                    : held_by(e, &row, "the row changed meanwhile",
+                              fgw_migrate_command(e, "status"), FGW_MIGRATE_EXIT_LOCKED);
     }
     return exit == FGW_MIGRATE_EXIT_OK ? fence(e, &row) : exit;
 }

@@ -15,8 +15,8 @@ static bool legacy_satisfied(struct fgw_migrate_engine *e, const struct fgw_migr
     fgw_migrate_table_compare(e->arena, statement.create,
                               fgw_migrate_catalog_find(&e->now.catalog, statement.table), out_diff);
     *out_table = statement.table;
-    return !out_diff->missing_table && !out_diff->key && !out_diff->type
-           && out_diff->missing_count == 0;
+    return !out_diff->missing_table && !out_diff->key && !out_diff->type &&
+           out_diff->missing_count == 0;
 }
 
 int64_t fgw_migrate_legacy_level(struct fgw_migrate_engine *e)
@@ -152,8 +152,8 @@ static enum evidence judge_one(struct fgw_migrate_engine *e, struct judgement *j
     }
     const char *diff;
     enum fgw_migrate_inspection found = fgw_migrate_inspect(e, step, have, &diff);
-    bool fades = step->file->contract || step->statement.class == FGW_MIGRATE_UPSERT
-                 || (found != FGW_MIGRATE_SATISFIED && fgw_migrate_dropped_later(e, step));
+    bool fades = step->file->contract || step->statement.class == FGW_MIGRATE_UPSERT ||
+                 (found != FGW_MIGRATE_SATISFIED && fgw_migrate_dropped_later(e, step));
     if (fades) {
         return EVIDENCE_NEUTRAL; /* its absence proves nothing */
     }
@@ -199,33 +199,37 @@ static bool mirror_known(const struct fgw_migrate_engine *e)
         return false;
     }
     int64_t version = e->now.mirror[0].version;
-    return version <= 0 || fgw_migrate_legacy_version(version)
-           || fgw_migrate_set_file(e->set, version) != NULL;
+    return version <= 0 || fgw_migrate_legacy_version(version) ||
+           fgw_migrate_set_file(e->set, version) != NULL;
 }
 
 static enum fgw_migrate_exit mirror_newer(struct fgw_migrate_engine *e, int64_t version)
 {
     struct fgw_migrate_finding *finding = fgw_migrate_find(e, FGW_MIGRATE_NEWER, FGW_MIGRATE_ERROR);
     finding->object = "schema_migrations";
-    finding->cause = fgw_arena_printf(e->arena, "its version %" PRId64 " is above all this binary"
-                                      " knows (%" PRId64 ") and there is no state row", version,
-                                      e->set->knows);
+    finding->cause = fgw_arena_printf(e->arena,
+                                      "its version %" PRId64 " is above all this binary"
+                                      " knows (%" PRId64 ") and there is no state row",
+                                      version, e->set->knows);
     finding->state = "nothing changed";
-    finding->next = fgw_arena_printf(e->arena, "install the newer fgw, or if the number was written"
-                                     " by hand: %s", fgw_migrate_command(e, "repair --apply --adopt"));
+    finding->next = fgw_arena_printf(e->arena,
+                                     "install the newer fgw, or if the number was written"
+                                     " by hand: %s",
+                                     fgw_migrate_command(e, "repair --apply --adopt"));
     return FGW_MIGRATE_EXIT_INCOMPATIBLE;
 }
 
-static enum fgw_migrate_exit version_lost(struct fgw_migrate_engine *e,
-                                          const struct judgement *j)
+static enum fgw_migrate_exit version_lost(struct fgw_migrate_engine *e, const struct judgement *j)
 {
     struct fgw_migrate_finding *finding =
         fgw_migrate_find(e, FGW_MIGRATE_VERSION_LOST, FGW_MIGRATE_ERROR);
     finding->cause = e->now.mirror_count == 0
                          ? "tables exist, no version is recorded, and they fit no version exactly"
                          : "the recorded version cannot be trusted and the tables fit none exactly";
-    finding->diff = fgw_arena_printf(e->arena, "complete up to %" PRId64 "; later objects exist"
-                                     " beside missing ones", j->out->version);
+    finding->diff = fgw_arena_printf(e->arena,
+                                     "complete up to %" PRId64 "; later objects exist"
+                                     " beside missing ones",
+                                     j->out->version);
     finding->state = "nothing changed";
     finding->next = fgw_migrate_command(e, "repair --apply --adopt");
     return FGW_MIGRATE_EXIT_DECISION;
@@ -234,19 +238,23 @@ static enum fgw_migrate_exit version_lost(struct fgw_migrate_engine *e,
 static void say_mirror(struct fgw_migrate_engine *e)
 {
     if (e->now.mirror_count > 1) {
-        fgw_migrate_note(e, "schema_migrations holds %zu rows: none is taken on trust, the catalog"
-                         " decides", e->now.mirror_count);
+        fgw_migrate_note(e,
+                         "schema_migrations holds %zu rows: none is taken on trust, the catalog"
+                         " decides",
+                         e->now.mirror_count);
     } else if (e->now.mirror_count == 1 && e->now.mirror[0].dirty) {
-        fgw_migrate_note(e, "schema_migrations is dirty at %" PRId64 ": going by the catalog; the"
-                         " flag is cleared when all is in place", e->now.mirror[0].version);
+        fgw_migrate_note(e,
+                         "schema_migrations is dirty at %" PRId64 ": going by the catalog; the"
+                         " flag is cleared when all is in place",
+                         e->now.mirror[0].version);
     }
 }
 
 enum fgw_migrate_exit fgw_migrate_judge(struct fgw_migrate_engine *e,
                                         struct fgw_migrate_adoption *out_adoption)
 {
-    *out_adoption = (struct fgw_migrate_adoption){
-        .satisfied = fgw_arena_zalloc(e->arena, e->step_count + 1)};
+    *out_adoption =
+        (struct fgw_migrate_adoption){.satisfied = fgw_arena_zalloc(e->arena, e->step_count + 1)};
     struct judgement j = {.out = out_adoption};
     judge_prefix(e, &j);
     out_adoption->min_compat = judge_min_compat(e);
@@ -292,8 +300,8 @@ static enum fgw_migrate_exit record_steps(struct fgw_migrate_engine *e, const bo
     for (size_t i = 0; i < e->set->file_count; i++) {
         for (int k = 0; k < e->set->files[i].step_count; k++, index++) {
             const struct fgw_migrate_step *step = &e->set->files[i].steps[k];
-            bool known = fgw_migrate_recorded(
-                fgw_migrate_journal_of(e, step->file->version, step->number));
+            bool known =
+                fgw_migrate_recorded(fgw_migrate_journal_of(e, step->file->version, step->number));
             if (!satisfied[index] || known) {
                 continue;
             }
@@ -322,9 +330,8 @@ enum fgw_migrate_exit fgw_migrate_record_adopted(struct fgw_migrate_engine *e)
 enum fgw_migrate_exit fgw_migrate_adopt(struct fgw_migrate_engine *e,
                                         const struct fgw_migrate_adoption *adoption)
 {
-    struct fgw_migrate_state_row state = {.format = 1,
-                                          .version = adoption->version,
-                                          .min_compat = adoption->min_compat};
+    struct fgw_migrate_state_row state = {
+        .format = 1, .version = adoption->version, .min_compat = adoption->min_compat};
     fgw_migrate_copy_text(state.set_name, sizeof state.set_name, e->set->name);
     fgw_migrate_copy_text(state.how, sizeof state.how, adoption->how);
     e->ops->random(e->context, state.cluster_id.bytes, sizeof state.cluster_id.bytes);

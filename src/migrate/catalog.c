@@ -179,8 +179,8 @@ const char *fgw_migrate_key_text(struct fgw_arena *arena, const struct fgw_migra
     for (size_t i = 0; i < table->column_count && is_key(&table->columns[i]); i++) {
         const struct fgw_migrate_column *column = &table->columns[i];
         if (column->kind == FGW_MIGRATE_PARTITION) {
-            partition = fgw_arena_printf(arena, "%s%s%s", partition, *partition ? ", " : "",
-                                         column->name);
+            partition =
+                fgw_arena_printf(arena, "%s%s%s", partition, *partition ? ", " : "", column->name);
         } else {
             clustering = fgw_arena_printf(arena, "%s, %s%s", clustering, column->name,
                                           column->descending ? " DESC" : "");
@@ -258,8 +258,7 @@ static bool same_key(const struct fgw_migrate_table *want, const struct fgw_migr
     for (size_t i = 0; i < len; i++) {
         const struct fgw_migrate_column *a = &want->columns[i];
         const struct fgw_migrate_column *b = &have->columns[i];
-        if (strcmp(a->name, b->name) != 0 || a->kind != b->kind
-            || a->descending != b->descending) {
+        if (strcmp(a->name, b->name) != 0 || a->kind != b->kind || a->descending != b->descending) {
             return false;
         }
     }
@@ -313,8 +312,7 @@ static void compare_options(struct fgw_arena *arena, const struct fgw_migrate_ta
 {
     if (want->ttl_s != have->ttl_s) {
         append(arena, diff,
-               fgw_arena_printf(arena,
-                                "default_time_to_live: want %" PRId64 "  have %" PRId64,
+               fgw_arena_printf(arena, "default_time_to_live: want %" PRId64 "  have %" PRId64,
                                 want->ttl_s, have->ttl_s));
         diff->options = true;
     }

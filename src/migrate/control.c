@@ -157,8 +157,8 @@ static enum fgw_migrate_exit ensure_lock_row(struct fgw_migrate_engine *e)
             row = (struct fgw_migrate_lock_row){.lease_ms = e->options.timing.lease_ms};
             answer = e->ops->lock_insert(e->context, e->keyspace, &row, &applied);
         }
-        if (answer.class != FGW_MIGRATE_OK && !fgw_migrate_transient(&answer)
-            && answer.class != FGW_MIGRATE_NOT_FOUND) {
+        if (answer.class != FGW_MIGRATE_OK && !fgw_migrate_transient(&answer) &&
+            answer.class != FGW_MIGRATE_NOT_FOUND) {
             return fgw_migrate_refused(e, "making the lock row", &answer);
         }
         if (fgw_migrate_now(e) - began > e->options.timing.wait_limit_ms) {

@@ -27,9 +27,9 @@ static bool read_source(struct generator *g, const char *path)
     struct fgw_bytes rest = fgw_bytes_str(base);
     struct fgw_bytes version;
     uint64_t number;
-    if (!fgw_bytes_ends_with(rest, FGW_LIT(".cql")) || !fgw_bytes_split(&rest, '_', &version)
-        || fgw_bytes_to_u64(version, &number) != FGW_OK || number > INT64_MAX
-        || g->count == FILES_MAX) {
+    if (!fgw_bytes_ends_with(rest, FGW_LIT(".cql")) || !fgw_bytes_split(&rest, '_', &version) ||
+        fgw_bytes_to_u64(version, &number) != FGW_OK || number > INT64_MAX ||
+        g->count == FILES_MAX) {
         (void)fprintf(stderr, "%s: named <version>_<name>.cql\n", path);
         return false;
     }

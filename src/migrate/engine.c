@@ -101,9 +101,17 @@ struct fgw_migrate_finding *fgw_migrate_find(struct fgw_migrate_engine *e,
         report->finding_cap = cap;
     }
     struct fgw_migrate_finding *finding = &report->findings[report->finding_count++];
-    *finding = (struct fgw_migrate_finding){
-        .code = code, .severity = severity, .title = "", .server = "", .object = "", .step = "",
-        .diff = "", .cause = "", .state = "", .holder = "", .next = ""};
+    *finding = (struct fgw_migrate_finding){.code = code,
+                                            .severity = severity,
+                                            .title = "",
+                                            .server = "",
+                                            .object = "",
+                                            .step = "",
+                                            .diff = "",
+                                            .cause = "",
+                                            .state = "",
+                                            .holder = "",
+                                            .next = ""};
     return finding;
 }
 
@@ -126,8 +134,8 @@ const char *fgw_migrate_command(struct fgw_migrate_engine *e, const char *verb_a
 
 bool fgw_migrate_transient(const struct fgw_migrate_answer *answer)
 {
-    return answer->class == FGW_MIGRATE_UNKNOWN || answer->class == FGW_MIGRATE_NOT_APPLIED
-           || answer->class == FGW_MIGRATE_UNREACHABLE;
+    return answer->class == FGW_MIGRATE_UNKNOWN || answer->class == FGW_MIGRATE_NOT_APPLIED ||
+           answer->class == FGW_MIGRATE_UNREACHABLE;
 }
 
 enum fgw_migrate_exit fgw_migrate_refused(struct fgw_migrate_engine *e, const char *what,
@@ -139,9 +147,10 @@ enum fgw_migrate_exit fgw_migrate_refused(struct fgw_migrate_engine *e, const ch
     if (answer->class == FGW_MIGRATE_AUTH) {
         code = FGW_MIGRATE_NO_PERMISSION;
         exit = FGW_MIGRATE_EXIT_USAGE;
-        next = fgw_arena_printf(e->arena, "grant the role of FGW_CQL_USER CREATE, ALTER, SELECT and"
-                                " MODIFY on keyspace %s, then: %s", e->keyspace,
-                                fgw_migrate_command(e, "up"));
+        next = fgw_arena_printf(e->arena,
+                                "grant the role of FGW_CQL_USER CREATE, ALTER, SELECT and"
+                                " MODIFY on keyspace %s, then: %s",
+                                e->keyspace, fgw_migrate_command(e, "up"));
     } else if (fgw_migrate_transient(answer)) {
         code = FGW_MIGRATE_DB_UNREACHABLE;
         exit = FGW_MIGRATE_EXIT_UNREACHABLE;
@@ -149,8 +158,8 @@ enum fgw_migrate_exit fgw_migrate_refused(struct fgw_migrate_engine *e, const ch
     }
     struct fgw_migrate_finding *finding = fgw_migrate_find(e, code, FGW_MIGRATE_ERROR);
     finding->server = fgw_arena_strdup(e->arena, fgw_bytes_str(answer->server));
-    finding->cause = fgw_arena_printf(e->arena, "%s: %s", what,
-                                      *answer->text ? answer->text : "no answer");
+    finding->cause =
+        fgw_arena_printf(e->arena, "%s: %s", what, *answer->text ? answer->text : "no answer");
     finding->ql_error = answer->ql_error;
     finding->next = next;
     return exit;
@@ -252,8 +261,8 @@ static void fill_report(struct fgw_migrate_engine *e)
         report->version = e->now.state.version;
         report->min_compat = e->now.state.min_compat;
     }
-    report->compat = fgw_migrate_compat(report->version, report->min_compat, e->set->needs,
-                                        e->set->knows);
+    report->compat =
+        fgw_migrate_compat(report->version, report->min_compat, e->set->needs, e->set->knows);
     report->have_lock_row = e->now.have_lock;
     report->lock = e->now.lock;
     report->mirror = e->now.mirror;

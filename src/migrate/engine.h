@@ -56,7 +56,7 @@ enum fgw_migrate_severity { FGW_MIGRATE_INFO, FGW_MIGRATE_WARNING, FGW_MIGRATE_E
 struct fgw_migrate_finding {
     enum fgw_migrate_code code;
     enum fgw_migrate_severity severity;
-    const char *title;  /* replaces the code's own when set */
+    const char *title; /* replaces the code's own when set */
     const char *server;
     const char *object; /* table, or table.column */
     const char *step;   /* "shared/1756300000 multipart_uploads, statement 1/1, line 1: ..." */
@@ -101,8 +101,8 @@ struct fgw_migrate_report {
     struct fgw_migrate_mirror_row *mirror;
     size_t mirror_count;
     char catalog_hash[FGW_MIGRATE_SHA_MAX]; /* after verify */
-    int applied;    /* statements sent with success */
-    int reconciled; /* found satisfied, or satisfied after a lost answer */
+    int applied;                            /* statements sent with success */
+    int reconciled;                         /* found satisfied, or satisfied after a lost answer */
     int failed;
 };
 
@@ -122,19 +122,19 @@ struct fgw_migrate_options {
     const char *actor; /* "kuri-1 pid 7" */
     const char *build; /* version of the binary */
     struct fgw_migrate_timing timing;
-    bool create_keyspace;    /* db-init: a missing keyspace is made */
-    bool contract;           /* --phase contract */
+    bool create_keyspace; /* db-init: a missing keyspace is made */
+    bool contract;        /* --phase contract */
     bool dry_run;
     bool allow_out_of_order;
-    bool strict;             /* verify: extra columns are errors */
-    bool apply;              /* repair */
-    bool adopt;              /* repair: take the catalog's word for the version */
-    bool allow_drop_empty;   /* repair: drop an empty table of the wrong shape */
-    bool even_if_alive;      /* unlock */
-    int64_t to_version;      /* 0: all */
-    int64_t version;         /* force */
-    int64_t epoch;           /* unlock */
-    const char *reason;      /* force */
+    bool strict;              /* verify: extra columns are errors */
+    bool apply;               /* repair */
+    bool adopt;               /* repair: take the catalog's word for the version */
+    bool allow_drop_empty;    /* repair: drop an empty table of the wrong shape */
+    bool even_if_alive;       /* unlock */
+    int64_t to_version;       /* 0: all */
+    int64_t version;          /* force */
+    int64_t epoch;            /* unlock */
+    const char *reason;       /* force */
     const char *accept_drift; /* force: catalog hash as verify prints it */
     const char *ignore_nodes; /* contract: "a,b" */
 };

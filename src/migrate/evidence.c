@@ -11,8 +11,8 @@ static enum fgw_migrate_exit pause_between(struct fgw_migrate_engine *e, int att
                                            const char *what,
                                            const struct fgw_migrate_answer *answer)
 {
-    bool wait = fgw_migrate_transient(answer) || answer->class == FGW_MIGRATE_NOT_FOUND
-                || answer->class == FGW_MIGRATE_OK;
+    bool wait = fgw_migrate_transient(answer) || answer->class == FGW_MIGRATE_NOT_FOUND ||
+                answer->class == FGW_MIGRATE_OK;
     if (!wait || attempt >= TRIES_MAX) {
         return fgw_migrate_refused(e, what, answer);
     }
@@ -54,8 +54,8 @@ static enum fgw_migrate_exit remember_journal(struct fgw_migrate_engine *e,
 static bool same_journal(const struct fgw_migrate_journal_row *a,
                          const struct fgw_migrate_journal_row *b)
 {
-    return a->epoch == b->epoch && a->state == b->state && a->attempts == b->attempts
-           && strcmp(a->sha, b->sha) == 0;
+    return a->epoch == b->epoch && a->state == b->state && a->attempts == b->attempts &&
+           strcmp(a->sha, b->sha) == 0;
 }
 
 /* The row as it is now; *out_seen absent: found = false. */
@@ -142,9 +142,11 @@ enum fgw_migrate_exit fgw_migrate_put_state(struct fgw_migrate_engine *e,
         if (found) {
             row.cluster_id = seen.cluster_id; /* made once, never replaced */
         }
-        if (found && !e->now.have_state && seen.version > row.version) {
-            row.version = seen.version; /* it was there all along: what it says is not undone */
-            row.min_compat = seen.min_compat;
+        bool moved = found && (!e->now.have_state || seen.version != e->now.state.version);
+        if (moved && seen.version > row.version) {
+            /* a last write of our predecessor came in after we had read: it is not undone */
+            row.version = seen.version;
+            row.min_compat = seen.min_compat > row.min_compat ? seen.min_compat : row.min_compat;
         }
         bool applied = false;
         struct fgw_migrate_answer answer =
@@ -209,8 +211,8 @@ int64_t fgw_migrate_advertised(const struct fgw_migrate_engine *e)
 
 bool fgw_migrate_mirror_exact(const struct fgw_migrate_engine *e)
 {
-    return e->now.mirror_count == 1 && !e->now.mirror[0].dirty
-           && e->now.mirror[0].version == fgw_migrate_advertised(e);
+    return e->now.mirror_count == 1 && !e->now.mirror[0].dirty &&
+           e->now.mirror[0].version == fgw_migrate_advertised(e);
 }
 
 static enum fgw_migrate_exit read_mirror(struct fgw_migrate_engine *e)
@@ -283,8 +285,7 @@ static enum fgw_migrate_exit drop_mirror(struct fgw_migrate_engine *e, int64_t v
         if (exit == FGW_MIGRATE_EXIT_LOST) {
             return exit;
         }
-        struct fgw_migrate_answer answer =
-            e->ops->mirror_delete(e->context, e->keyspace, version);
+        struct fgw_migrate_answer answer = e->ops->mirror_delete(e->context, e->keyspace, version);
         if (answer.class == FGW_MIGRATE_OK) {
             return FGW_MIGRATE_EXIT_OK;
         }

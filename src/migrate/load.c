@@ -16,8 +16,8 @@ static enum fgw_migrate_exit again(struct fgw_migrate_engine *e, struct retry *r
 {
     bool lagging = answer->class == FGW_MIGRATE_NOT_FOUND && retry->attempt < NOT_FOUND_TRIES;
     bool late = fgw_migrate_now(e) - retry->began_ms >= e->options.timing.wait_limit_ms;
-    if ((!fgw_migrate_transient(answer) && !lagging) || late
-        || e->ops->stop_requested(e->context)) {
+    if ((!fgw_migrate_transient(answer) && !lagging) || late ||
+        e->ops->stop_requested(e->context)) {
         return fgw_migrate_refused(e, what, answer);
     }
     if (e->lease.held) {
@@ -45,9 +45,8 @@ enum fgw_migrate_exit fgw_migrate_look(struct fgw_migrate_engine *e, const char 
 {
     struct retry retry = retry_begin(e);
     for (;;) {
-        struct fgw_migrate_answer answer =
-            e->ops->read_table(e->context, e->keyspace, table, (coordinator + retry.attempt) % 2,
-                               e->arena, out_table);
+        struct fgw_migrate_answer answer = e->ops->read_table(
+            e->context, e->keyspace, table, (coordinator + retry.attempt) % 2, e->arena, out_table);
         if (answer.class == FGW_MIGRATE_OK) {
             return FGW_MIGRATE_EXIT_OK;
         }
@@ -124,8 +123,8 @@ static enum fgw_migrate_exit load_control_shapes(struct fgw_migrate_engine *e)
         struct fgw_migrate_diff diff;
         fgw_migrate_table_compare(e->arena, want->create,
                                   fgw_migrate_catalog_find(&e->now.catalog, want->table), &diff);
-        e->now.control = e->now.control && !diff.missing_table && !diff.key && !diff.type
-                         && diff.missing_count == 0;
+        e->now.control = e->now.control && !diff.missing_table && !diff.key && !diff.type &&
+                         diff.missing_count == 0;
     }
     return FGW_MIGRATE_EXIT_OK;
 }
@@ -203,8 +202,8 @@ enum fgw_migrate_exit fgw_migrate_load(struct fgw_migrate_engine *e)
     if (exit == FGW_MIGRATE_EXIT_OK) {
         exit = load_rows(e);
     }
-    if (exit == FGW_MIGRATE_EXIT_OK && e->now.have_state
-        && strcmp(e->now.state.set_name, e->set->name) != 0) {
+    if (exit == FGW_MIGRATE_EXIT_OK && e->now.have_state &&
+        strcmp(e->now.state.set_name, e->set->name) != 0) {
         exit = wrong_set(e);
     }
     return exit;

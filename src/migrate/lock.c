@@ -106,8 +106,8 @@ static enum fgw_migrate_exit renew_guarded(struct fgw_migrate_engine *e, enum fg
         }
         uint64_t sent_at_ms = fgw_migrate_now(e);
         bool applied = false;
-        struct fgw_migrate_answer answer = e->ops->lock_update(e->context, lane, e->keyspace, &row,
-                                                               set, &seen, &applied);
+        struct fgw_migrate_answer answer =
+            e->ops->lock_update(e->context, lane, e->keyspace, &row, set, &seen, &applied);
         if (answer.class == FGW_MIGRATE_OK && applied) {
             renewed(e, &row, sent_at_ms);
             return FGW_MIGRATE_EXIT_OK;
@@ -160,9 +160,8 @@ enum fgw_migrate_exit fgw_migrate_lost(struct fgw_migrate_engine *e)
     }
     struct fgw_migrate_finding *finding =
         fgw_migrate_find(e, FGW_MIGRATE_LEASE_LOST, FGW_MIGRATE_ERROR);
-    finding->cause = e->lease.unreachable
-                         ? "no renewal was answered before the lease could end"
-                         : "another process has taken the lock over";
+    finding->cause = e->lease.unreachable ? "no renewal was answered before the lease could end"
+                                          : "another process has taken the lock over";
     if (!e->lease.unreachable) {
         finding->holder = fgw_migrate_holder_text(e, &e->lease.winner);
     }
@@ -204,7 +203,8 @@ enum fgw_migrate_exit fgw_migrate_outwait(struct fgw_migrate_engine *e)
             said = true;
             fgw_migrate_logf(e, FGW_MIGRATE_LOG_INFO,
                              "the lock was taken over: waiting %u s until no statement of the old"
-                             " holder can be under way", timing->ddl_timeout_ms / 1000);
+                             " holder can be under way",
+                             timing->ddl_timeout_ms / 1000);
         }
         fgw_migrate_sleep(e, timing->poll_ms);
     }
@@ -282,8 +282,8 @@ static void take(struct fgw_migrate_engine *e, const struct fgw_migrate_lock_row
 }
 
 /* One conditional write; *out_taken false sends the caller back to reading. */
-static enum fgw_migrate_exit try_take(struct fgw_migrate_engine *e, const struct fgw_migrate_lock_row *seen,
-                     bool *out_taken)
+static enum fgw_migrate_exit try_take(struct fgw_migrate_engine *e,
+                                      const struct fgw_migrate_lock_row *seen, bool *out_taken)
 {
     *out_taken = false;
     int64_t evidence;

@@ -12,13 +12,13 @@ struct fgw_migrate_lease {
     bool held;
     bool lost;
     bool stopping;
-    bool unreachable; /* lost because nothing answered in time */
-    bool taken_over;  /* from a holder that did not release */
+    bool unreachable;       /* lost because nothing answered in time */
+    bool taken_over;        /* from a holder that did not release */
     bool taken_destructive; /* whose last step was a repair's or a DROP */
     uint64_t acquired_at_ms;
     uint64_t valid_until_ms;
     uint64_t renewed_at_ms;
-    struct fgw_migrate_lock_row row; /* as last known to be in the database, ours */
+    struct fgw_migrate_lock_row row;    /* as last known to be in the database, ours */
     struct fgw_migrate_lock_row winner; /* who has it instead */
 };
 
@@ -80,7 +80,8 @@ enum fgw_migrate_exit fgw_migrate_refused(struct fgw_migrate_engine *e, const ch
                                           const struct fgw_migrate_answer *answer);
 /* Worth trying again without having changed anything (reads, and writes that are idempotent). */
 bool fgw_migrate_transient(const struct fgw_migrate_answer *answer);
-const char *fgw_migrate_step_text(struct fgw_migrate_engine *e, const struct fgw_migrate_step *step);
+const char *fgw_migrate_step_text(struct fgw_migrate_engine *e,
+                                  const struct fgw_migrate_step *step);
 void fgw_migrate_uuid_text(const struct fgw_migrate_uuid *uuid, char out_text[37]);
 bool fgw_migrate_uuid_nil(const struct fgw_migrate_uuid *uuid);
 bool fgw_migrate_uuid_eq(const struct fgw_migrate_uuid *a, const struct fgw_migrate_uuid *b);
@@ -141,11 +142,7 @@ bool fgw_migrate_mirror_exact(const struct fgw_migrate_engine *e);
 int64_t fgw_migrate_advertised(const struct fgw_migrate_engine *e);
 
 /* -- plan.c -------------------------------------------------------------------------------- */
-enum fgw_migrate_inspection {
-    FGW_MIGRATE_ABSENT,
-    FGW_MIGRATE_SATISFIED,
-    FGW_MIGRATE_CONFLICT
-};
+enum fgw_migrate_inspection { FGW_MIGRATE_ABSENT, FGW_MIGRATE_SATISFIED, FGW_MIGRATE_CONFLICT };
 /* Postcondition of a step against a table (NULL: absent). *out_diff "" or the difference. */
 enum fgw_migrate_inspection fgw_migrate_inspect(struct fgw_migrate_engine *e,
                                                 const struct fgw_migrate_step *step,

@@ -30,8 +30,8 @@ static enum fgw_err fail(struct parser *p, const char *what)
 
 static bool at_word(const struct parser *p, const char *word)
 {
-    return p->at < p->tokens.count && p->tokens.items[p->at].kind == FGW_MIGRATE_WORD
-           && fgw_bytes_ieq_str(p->tokens.items[p->at].text, word);
+    return p->at < p->tokens.count && p->tokens.items[p->at].kind == FGW_MIGRATE_WORD &&
+           fgw_bytes_ieq_str(p->tokens.items[p->at].text, word);
 }
 
 static bool take_word(struct parser *p, const char *word)
@@ -43,8 +43,8 @@ static bool take_word(struct parser *p, const char *word)
 
 static bool at_punct(const struct parser *p, char punct)
 {
-    return p->at < p->tokens.count && p->tokens.items[p->at].kind == FGW_MIGRATE_PUNCT
-           && p->tokens.items[p->at].text.ptr[0] == (uint8_t)punct;
+    return p->at < p->tokens.count && p->tokens.items[p->at].kind == FGW_MIGRATE_PUNCT &&
+           p->tokens.items[p->at].text.ptr[0] == (uint8_t)punct;
 }
 
 static bool take_punct(struct parser *p, char punct)
@@ -62,8 +62,8 @@ static bool at_end(const struct parser *p)
 static bool take_number(struct parser *p, int64_t *out_value)
 {
     uint64_t value;
-    if (at_end(p) || p->tokens.items[p->at].kind != FGW_MIGRATE_NUMBER
-        || fgw_bytes_to_u64(p->tokens.items[p->at].text, &value) != FGW_OK || value > INT32_MAX) {
+    if (at_end(p) || p->tokens.items[p->at].kind != FGW_MIGRATE_NUMBER ||
+        fgw_bytes_to_u64(p->tokens.items[p->at].text, &value) != FGW_OK || value > INT32_MAX) {
         return false;
     }
     p->at++;
@@ -249,8 +249,8 @@ static enum fgw_err take_columns(struct parser *p)
     }
     do {
         enum fgw_err err;
-        if (at_word(p, "primary") && p->at + 1 < p->tokens.count
-            && fgw_bytes_ieq_str(p->tokens.items[p->at + 1].text, "key")) {
+        if (at_word(p, "primary") && p->at + 1 < p->tokens.count &&
+            fgw_bytes_ieq_str(p->tokens.items[p->at + 1].text, "key")) {
             p->at += 2;
             err = take_primary_key(p, &key);
         } else {
@@ -268,9 +268,9 @@ static enum fgw_err take_columns(struct parser *p)
     }
     for (int i = 0; i < key.count; i++) {
         bool partition = i < key.partition;
-        enum fgw_err err = make_key(p, key.names[i],
-                                    partition ? FGW_MIGRATE_PARTITION : FGW_MIGRATE_CLUSTERING,
-                                    partition ? i : i - key.partition);
+        enum fgw_err err =
+            make_key(p, key.names[i], partition ? FGW_MIGRATE_PARTITION : FGW_MIGRATE_CLUSTERING,
+                     partition ? i : i - key.partition);
         if (err != FGW_OK) {
             return err;
         }
@@ -317,8 +317,8 @@ static enum fgw_err take_ttl(struct parser *p, int64_t *out_ttl_s)
 static enum fgw_err take_options(struct parser *p)
 {
     do {
-        enum fgw_err err = take_word(p, "clustering") ? take_order(p)
-                                                      : take_ttl(p, &p->out->create->ttl_s);
+        enum fgw_err err =
+            take_word(p, "clustering") ? take_order(p) : take_ttl(p, &p->out->create->ttl_s);
         if (err != FGW_OK) {
             return err;
         }
@@ -423,10 +423,10 @@ static enum fgw_err parse_insert(struct parser *p)
     }
     size_t values = 0;
     do {
-        enum fgw_migrate_token_kind kind = at_end(p) ? FGW_MIGRATE_PUNCT
-                                                     : p->tokens.items[p->at].kind;
-        bool literal = kind == FGW_MIGRATE_STRING || kind == FGW_MIGRATE_NUMBER
-                       || at_word(p, "true") || at_word(p, "false");
+        enum fgw_migrate_token_kind kind =
+            at_end(p) ? FGW_MIGRATE_PUNCT : p->tokens.items[p->at].kind;
+        bool literal = kind == FGW_MIGRATE_STRING || kind == FGW_MIGRATE_NUMBER ||
+                       at_word(p, "true") || at_word(p, "false");
         if (!literal) {
             return fail(p, "only literal values can be written twice with the same result; this is"
                            " refused");
@@ -534,8 +534,7 @@ enum fgw_err fgw_migrate_apply(struct fgw_migrate_catalog *catalog,
         if (table != NULL) {
             return conflict(error, statement, "exists already");
         }
-        fgw_migrate_catalog_put(catalog,
-                                fgw_migrate_table_copy(catalog->arena, statement->create));
+        fgw_migrate_catalog_put(catalog, fgw_migrate_table_copy(catalog->arena, statement->create));
         return FGW_OK;
     }
     if (table == NULL) {
@@ -552,8 +551,8 @@ enum fgw_err fgw_migrate_apply(struct fgw_migrate_catalog *catalog,
         fgw_migrate_table_add(catalog->arena, table, statement->column);
         return FGW_OK;
     case FGW_MIGRATE_DROP_COLUMN:
-        if (column == NULL || column->kind == FGW_MIGRATE_PARTITION
-            || column->kind == FGW_MIGRATE_CLUSTERING) {
+        if (column == NULL || column->kind == FGW_MIGRATE_PARTITION ||
+            column->kind == FGW_MIGRATE_CLUSTERING) {
             return conflict(error, statement, "has no such column outside its key");
         }
         fgw_migrate_table_drop(table, statement->column.name);
@@ -610,16 +609,22 @@ const char *fgw_migrate_send_text(struct fgw_arena *arena,
 bool fgw_migrate_reserved(const char *word)
 {
     static const char *const words[] = {
-        "add", "all", "allow", "alter", "and", "any", "apply", "array", "as", "asc", "authorize",
-        "batch", "begin", "both", "by", "case", "cast", "check", "collate", "column", "constraint",
-        "create", "default", "delete", "desc", "describe", "distinct", "do", "drop", "else", "end",
-        "entries", "except", "execute", "false", "fetch", "for", "foreign", "from", "full", "grant",
-        "having", "if", "in", "index", "infinity", "insert", "intersect", "into", "is", "keyspace",
-        "keyspaces", "leading", "length", "limit", "materialized", "modify", "nan", "norecursive",
-        "not", "null", "of", "on", "only", "or", "order", "primary", "references", "rename",
-        "returning", "returns", "revoke", "schema", "select", "set", "some", "table", "then", "to",
-        "token", "trailing", "true", "truncate", "union", "unique", "unlogged", "update", "use",
-        "using", "view", "when", "where", "window", "with",
+        "add",     "all",          "allow",      "alter",     "and",         "any",
+        "apply",   "array",        "as",         "asc",       "authorize",   "batch",
+        "begin",   "both",         "by",         "case",      "cast",        "check",
+        "collate", "column",       "constraint", "create",    "default",     "delete",
+        "desc",    "describe",     "distinct",   "do",        "drop",        "else",
+        "end",     "entries",      "except",     "execute",   "false",       "fetch",
+        "for",     "foreign",      "from",       "full",      "grant",       "having",
+        "if",      "in",           "index",      "infinity",  "insert",      "intersect",
+        "into",    "is",           "keyspace",   "keyspaces", "leading",     "length",
+        "limit",   "materialized", "modify",     "nan",       "norecursive", "not",
+        "null",    "of",           "on",         "only",      "or",          "order",
+        "primary", "references",   "rename",     "returning", "returns",     "revoke",
+        "schema",  "select",       "set",        "some",      "table",       "then",
+        "to",      "token",        "trailing",   "true",      "truncate",    "union",
+        "unique",  "unlogged",     "update",     "use",       "using",       "view",
+        "when",    "where",        "window",     "with",
     };
     for (size_t i = 0; i < FGW_COUNT_OF(words); i++) {
         if (strcmp(words[i], word) == 0) {

@@ -21,19 +21,19 @@ enum fgw_migrate_class {
 struct fgw_migrate_statement {
     enum fgw_migrate_class class;
     struct fgw_migrate_tokens tokens;
-    size_t table_at;          /* index of the table's name token */
-    bool qualified;           /* written as keyspace.table (only what we send, never a file) */
-    bool quoted;              /* some name was quoted */
-    bool guarded;             /* IF [NOT] EXISTS */
-    const char *keyspace;     /* "" unless qualified */
-    const char *table;        /* folded */
-    const char *text;         /* normalised */
+    size_t table_at;      /* index of the table's name token */
+    bool qualified;       /* written as keyspace.table (only what we send, never a file) */
+    bool quoted;          /* some name was quoted */
+    bool guarded;         /* IF [NOT] EXISTS */
+    const char *keyspace; /* "" unless qualified */
+    const char *table;    /* folded */
+    const char *text;     /* normalised */
     char sha[FGW_MIGRATE_SHA_MAX];
     uint32_t line;
-    struct fgw_migrate_table *create;     /* CREATE_TABLE */
-    struct fgw_migrate_column column;     /* ADD_COLUMN; DROP_COLUMN: name only */
-    int64_t ttl_s;                        /* SET_TTL */
-    const char **columns;                 /* UPSERT */
+    struct fgw_migrate_table *create; /* CREATE_TABLE */
+    struct fgw_migrate_column column; /* ADD_COLUMN; DROP_COLUMN: name only */
+    int64_t ttl_s;                    /* SET_TTL */
+    const char **columns;             /* UPSERT */
     size_t column_count;
 };
 
@@ -44,8 +44,8 @@ bool fgw_migrate_destructive(enum fgw_migrate_class class);
 
 /* FGW_ERR_PARSE with line and reason. */
 enum fgw_err fgw_migrate_parse(struct fgw_arena *arena, struct fgw_migrate_tokens tokens,
-                               struct fgw_error *error, struct fgw_migrate_statement *out_statement)
-    FGW_MUST_CHECK;
+                               struct fgw_error *error,
+                               struct fgw_migrate_statement *out_statement) FGW_MUST_CHECK;
 /* Text of exactly one statement. */
 enum fgw_err fgw_migrate_parse_text(struct fgw_arena *arena, const char *text,
                                     struct fgw_error *error,

@@ -26,16 +26,20 @@ enum fgw_migrate_answer_class {
 
 struct fgw_migrate_answer {
     enum fgw_migrate_answer_class class;
-    int ql_error;     /* -202, or the protocol's error code; 0 = none */
-    char text[160];   /* the server's words */
-    char server[56];  /* "10.0.0.5:9042" */
+    int ql_error;    /* -202, or the protocol's error code; 0 = none */
+    char text[160];  /* the server's words */
+    char server[56]; /* "10.0.0.5:9042" */
 };
 
 struct fgw_migrate_uuid {
     uint8_t bytes[16];
 };
 
-enum fgw_migrate_intent { FGW_MIGRATE_INTENT_NONE, FGW_MIGRATE_INTENT_RUNNING, FGW_MIGRATE_INTENT_VERIFY };
+enum fgw_migrate_intent {
+    FGW_MIGRATE_INTENT_NONE,
+    FGW_MIGRATE_INTENT_RUNNING,
+    FGW_MIGRATE_INTENT_VERIFY
+};
 
 struct fgw_migrate_lock_row {
     struct fgw_migrate_uuid owner; /* nil = free */
@@ -197,8 +201,8 @@ struct fgw_migrate_ops {
 
     /* -- control tables; each write is one single-row conditional write -- */
     struct fgw_migrate_answer (*lock_read)(void *context, enum fgw_migrate_lane lane,
-                                           const char *keyspace, struct fgw_migrate_lock_row *out_row,
-                                           bool *out_found);
+                                           const char *keyspace,
+                                           struct fgw_migrate_lock_row *out_row, bool *out_found);
     struct fgw_migrate_answer (*lock_insert)(void *context, const char *keyspace,
                                              const struct fgw_migrate_lock_row *row,
                                              bool *out_applied);
@@ -252,7 +256,8 @@ struct fgw_migrate_ops {
     struct fgw_migrate_answer (*mirror_update)(void *context, const char *keyspace,
                                                struct fgw_migrate_mirror_row row,
                                                bool *out_applied);
-    struct fgw_migrate_answer (*mirror_delete)(void *context, const char *keyspace, int64_t version);
+    struct fgw_migrate_answer (*mirror_delete)(void *context, const char *keyspace,
+                                               int64_t version);
 
     /* -- rows of any table, for repair's copies -- */
     /* One page of up to `limit` rows, in any order. cursor: in, where to go on (len 0: from the

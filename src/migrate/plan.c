@@ -4,8 +4,8 @@
 
 bool fgw_migrate_recorded(const struct fgw_migrate_journal_row *row)
 {
-    return row != NULL
-           && (row->state == FGW_MIGRATE_STEP_DONE || row->state == FGW_MIGRATE_STEP_RECONCILED);
+    return row != NULL &&
+           (row->state == FGW_MIGRATE_STEP_DONE || row->state == FGW_MIGRATE_STEP_RECONCILED);
 }
 
 bool fgw_migrate_in_scope(const struct fgw_migrate_engine *e, const struct fgw_migrate_file *file)
@@ -38,9 +38,8 @@ static bool same_object(const struct fgw_migrate_statement *a, const char *table
                         const char *column)
 {
     bool whole = a->class == FGW_MIGRATE_DROP_TABLE;
-    return strcmp(a->table, table) == 0
-           && (whole || (column != NULL && a->column.name != NULL
-                         && strcmp(a->column.name, column) == 0));
+    return strcmp(a->table, table) == 0 && (whole || (column != NULL && a->column.name != NULL &&
+                                                      strcmp(a->column.name, column) == 0));
 }
 
 /* A later DROP of the table, or of the column (column NULL: the table). */
@@ -51,8 +50,8 @@ static bool drops(const struct fgw_migrate_engine *e, const struct fgw_migrate_s
         const struct fgw_migrate_file *file = &e->set->files[i];
         for (int k = 0; file->version >= after->file->version && k < file->step_count; k++) {
             const struct fgw_migrate_statement *statement = &file->steps[k].statement;
-            if (fgw_migrate_destructive(statement->class)
-                && same_object(statement, after->statement.table, column)) {
+            if (fgw_migrate_destructive(statement->class) &&
+                same_object(statement, after->statement.table, column)) {
                 return true;
             }
         }
@@ -63,8 +62,8 @@ static bool drops(const struct fgw_migrate_engine *e, const struct fgw_migrate_s
 bool fgw_migrate_dropped_later(const struct fgw_migrate_engine *e,
                                const struct fgw_migrate_step *step)
 {
-    return !fgw_migrate_destructive(step->statement.class)
-           && drops(e, step, step->statement.column.name);
+    return !fgw_migrate_destructive(step->statement.class) &&
+           drops(e, step, step->statement.column.name);
 }
 
 /* A later statement that sets this time to live. */
@@ -75,8 +74,8 @@ static bool sets_ttl(const struct fgw_migrate_engine *e, const struct fgw_migrat
         const struct fgw_migrate_file *file = &e->set->files[i];
         for (int k = 0; file->version >= after->file->version && k < file->step_count; k++) {
             const struct fgw_migrate_statement *statement = &file->steps[k].statement;
-            if (statement->class == FGW_MIGRATE_SET_TTL && statement->ttl_s == ttl_s
-                && strcmp(statement->table, after->statement.table) == 0) {
+            if (statement->class == FGW_MIGRATE_SET_TTL && statement->ttl_s == ttl_s &&
+                strcmp(statement->table, after->statement.table) == 0) {
                 return true;
             }
         }
@@ -120,9 +119,9 @@ static enum fgw_migrate_inspection inspect_add(struct fgw_migrate_engine *e,
     if (column->kind == FGW_MIGRATE_REGULAR && strcmp(column->type, want->type) == 0) {
         return FGW_MIGRATE_SATISFIED;
     }
-    *out_diff = fgw_arena_printf(e->arena, "type: %s want %s  have %s%s", want->name, want->type,
-                                 column->type,
-                                 column->kind == FGW_MIGRATE_REGULAR ? "" : " in the key");
+    *out_diff =
+        fgw_arena_printf(e->arena, "type: %s want %s  have %s%s", want->name, want->type,
+                         column->type, column->kind == FGW_MIGRATE_REGULAR ? "" : " in the key");
     return FGW_MIGRATE_CONFLICT;
 }
 
@@ -151,9 +150,8 @@ enum fgw_migrate_inspection fgw_migrate_inspect(struct fgw_migrate_engine *e,
     case FGW_MIGRATE_ADD_COLUMN:
         return inspect_add(e, step, have, out_diff);
     case FGW_MIGRATE_DROP_COLUMN:
-        return fgw_migrate_table_find(have, statement->column.name) == NULL
-                   ? FGW_MIGRATE_SATISFIED
-                   : FGW_MIGRATE_ABSENT;
+        return fgw_migrate_table_find(have, statement->column.name) == NULL ? FGW_MIGRATE_SATISFIED
+                                                                            : FGW_MIGRATE_ABSENT;
     default:
         return have->ttl_s == statement->ttl_s || sets_ttl(e, step, have->ttl_s)
                    ? FGW_MIGRATE_SATISFIED
@@ -166,8 +164,8 @@ enum fgw_migrate_inspection fgw_migrate_inspect(struct fgw_migrate_engine *e,
 static enum fgw_migrate_exit edited(struct fgw_migrate_engine *e,
                                     const struct fgw_migrate_step *step, const char *cause)
 {
-    struct fgw_migrate_finding *finding = fgw_migrate_find(e, FGW_MIGRATE_EDITED,
-                                                           FGW_MIGRATE_ERROR);
+    struct fgw_migrate_finding *finding =
+        fgw_migrate_find(e, FGW_MIGRATE_EDITED, FGW_MIGRATE_ERROR);
     finding->object = step->statement.table;
     finding->step = fgw_migrate_step_text(e, step);
     finding->cause = cause;
@@ -247,10 +245,10 @@ static const char *doubtful_diff(struct fgw_migrate_engine *e, const struct fgw_
     const struct fgw_migrate_table *have =
         fgw_migrate_catalog_find(&e->now.catalog, step->statement.table);
     enum fgw_migrate_inspection found = fgw_migrate_inspect(e, step, have, &diff);
-    *out_satisfied = found == FGW_MIGRATE_SATISFIED
-                     || step->statement.class == FGW_MIGRATE_UPSERT
-                     || (found != FGW_MIGRATE_SATISFIED && fgw_migrate_dropped_later(e, step)
-                         && (have == NULL || found == FGW_MIGRATE_ABSENT));
+    *out_satisfied = found == FGW_MIGRATE_SATISFIED ||
+                     step->statement.class == FGW_MIGRATE_UPSERT ||
+                     (found != FGW_MIGRATE_SATISFIED && fgw_migrate_dropped_later(e, step) &&
+                      (have == NULL || found == FGW_MIGRATE_ABSENT));
     return *diff ? diff : "table or column is missing";
 }
 
@@ -290,8 +288,8 @@ static enum fgw_migrate_exit judge_step(struct fgw_migrate_engine *e,
     if (covered(e, step->file) && row == NULL) {
         return judge_doubtful(e, step, out_progress);
     }
-    *out_progress = fgw_migrate_in_scope(e, step->file) ? FGW_MIGRATE_STEP_OPEN
-                                                        : FGW_MIGRATE_STEP_SKIPPED;
+    *out_progress =
+        fgw_migrate_in_scope(e, step->file) ? FGW_MIGRATE_STEP_OPEN : FGW_MIGRATE_STEP_SKIPPED;
     return FGW_MIGRATE_EXIT_OK;
 }
 
@@ -340,16 +338,17 @@ static enum fgw_migrate_exit judge_intent(struct fgw_migrate_engine *e)
         return FGW_MIGRATE_EXIT_OK;
     }
     const struct fgw_migrate_file *file = fgw_migrate_set_file(e->set, lock->i_version);
-    if (file == NULL || lock->i_stmt > file->step_count
-        || fgw_migrate_recorded(fgw_migrate_journal_of(e, lock->i_version, lock->i_stmt))) {
+    if (file == NULL || lock->i_stmt > file->step_count ||
+        fgw_migrate_recorded(fgw_migrate_journal_of(e, lock->i_version, lock->i_stmt))) {
         return FGW_MIGRATE_EXIT_OK;
     }
     const struct fgw_migrate_step *step = &file->steps[lock->i_stmt - 1];
     if (strcmp(lock->i_sha, step->statement.sha) == 0) {
         return FGW_MIGRATE_EXIT_OK;
     }
-    return edited(e, step, "another build began this statement with a different text and did not"
-                           " finish it");
+    return edited(e, step,
+                  "another build began this statement with a different text and did not"
+                  " finish it");
 }
 
 static void find_contracts_done(struct fgw_migrate_engine *e)
@@ -386,16 +385,17 @@ enum fgw_migrate_exit fgw_migrate_make_plan(struct fgw_migrate_engine *e)
 enum fgw_migrate_exit fgw_migrate_compat_exit(struct fgw_migrate_engine *e)
 {
     const struct fgw_migrate_state_row *state = &e->now.state;
-    if (!e->now.have_state
-        || fgw_migrate_compat(state->version, state->min_compat, e->set->needs, e->set->knows)
-               != FGW_MIGRATE_COMPAT_NEWER_INCOMPATIBLE) {
+    if (!e->now.have_state ||
+        fgw_migrate_compat(state->version, state->min_compat, e->set->needs, e->set->knows) !=
+            FGW_MIGRATE_COMPAT_NEWER_INCOMPATIBLE) {
         return FGW_MIGRATE_EXIT_OK;
     }
     struct fgw_migrate_finding *finding = fgw_migrate_find(e, FGW_MIGRATE_NEWER, FGW_MIGRATE_ERROR);
-    finding->cause = fgw_arena_printf(
-        e->arena, "schema version %" PRId64 " asks for a binary that knows %" PRId64
-        "; this one (%s) knows %" PRId64, state->version, state->min_compat, e->options.build,
-        e->set->knows);
+    finding->cause =
+        fgw_arena_printf(e->arena,
+                         "schema version %" PRId64 " asks for a binary that knows %" PRId64
+                         "; this one (%s) knows %" PRId64,
+                         state->version, state->min_compat, e->options.build, e->set->knows);
     finding->state = "nothing changed";
     finding->next = "install the newer fgw; what is there: fgw migrate status --all";
     return FGW_MIGRATE_EXIT_INCOMPATIBLE;
@@ -411,8 +411,8 @@ bool fgw_migrate_work_left(const struct fgw_migrate_engine *e)
     for (size_t i = 0; i < e->set->file_count; i++) {
         const struct fgw_migrate_file *file = &e->set->files[i];
         bool scope = fgw_migrate_in_scope(e, file);
-        bool behind = e->now.state.version < file->version
-                      || e->now.state.min_compat < file->min_compat;
+        bool behind =
+            e->now.state.version < file->version || e->now.state.min_compat < file->min_compat;
         if (scope && behind) {
             return true;
         }

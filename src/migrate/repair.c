@@ -12,8 +12,8 @@ enum { PAGE_ROWS = 50 };
 static enum fgw_migrate_exit settle(struct fgw_migrate_engine *e, const char *what,
                                     const struct fgw_migrate_answer *answer, int *attempt)
 {
-    bool again = (fgw_migrate_transient(answer) || answer->class == FGW_MIGRATE_NOT_FOUND)
-                 && ++*attempt < 100;
+    bool again = (fgw_migrate_transient(answer) || answer->class == FGW_MIGRATE_NOT_FOUND) &&
+                 ++*attempt < 100;
     if (!again) {
         return fgw_migrate_refused(e, what, answer);
     }
@@ -463,8 +463,8 @@ static enum fgw_migrate_exit show(struct fgw_migrate_engine *e)
 static enum fgw_migrate_exit check_flags(struct fgw_migrate_engine *e,
                                          const struct fgw_migrate_actions *actions)
 {
-    bool allowed = (!actions->drops || e->options.allow_drop_empty)
-                   && (!actions->needs_adopt || e->options.adopt);
+    bool allowed = (!actions->drops || e->options.allow_drop_empty) &&
+                   (!actions->needs_adopt || e->options.adopt);
     if (allowed) {
         return FGW_MIGRATE_EXIT_OK;
     }

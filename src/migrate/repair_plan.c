@@ -77,7 +77,8 @@ static struct fgw_migrate_table *wanted(struct fgw_migrate_engine *e, const char
         for (int k = 0; k < e->set->files[i].step_count; k++) {
             const struct fgw_migrate_step *step = &e->set->files[i].steps[k];
             bool creates = step->statement.class == FGW_MIGRATE_CREATE_TABLE;
-            if (strcmp(step->statement.table, name) != 0 || !(counts(e, step) || (creates && there))) {
+            if (strcmp(step->statement.table, name) != 0 ||
+                !(counts(e, step) || (creates && there))) {
                 continue;
             }
             *out_maker = creates ? step : *out_maker;
@@ -95,9 +96,8 @@ static struct fgw_migrate_finding *shape_finding(struct fgw_migrate_engine *e,
                                                  const char *cause)
 {
     bool absent = diff->missing_table || (diff->missing_count > 0 && !diff->key && !diff->type);
-    struct fgw_migrate_finding *finding =
-        fgw_migrate_find(e, absent ? FGW_MIGRATE_NOT_PRESENT : FGW_MIGRATE_SHAPE_CONFLICT,
-                         FGW_MIGRATE_ERROR);
+    struct fgw_migrate_finding *finding = fgw_migrate_find(
+        e, absent ? FGW_MIGRATE_NOT_PRESENT : FGW_MIGRATE_SHAPE_CONFLICT, FGW_MIGRATE_ERROR);
     finding->object = maker->statement.table;
     finding->step = fgw_migrate_step_text(e, maker);
     finding->diff = diff->text;
@@ -165,8 +165,8 @@ static enum fgw_migrate_exit plan_replace(struct fgw_migrate_engine *e,
         return exit;
     }
     struct fgw_migrate_finding *finding = shape_finding(
-        e, maker, diff, rows ? "table has rows: they are moved, none is dropped"
-                             : "table has no rows");
+        e, maker, diff,
+        rows ? "table has rows: they are moved, none is dropped" : "table has no rows");
     finding->next = fgw_migrate_command(e, "repair --apply --allow-drop-empty");
     if (rows) {
         bool exists;
@@ -177,8 +177,10 @@ static enum fgw_migrate_exit plan_replace(struct fgw_migrate_engine *e,
         }
         struct fgw_migrate_action *move =
             add(e, actions, FGW_MIGRATE_ACT_MOVE,
-                fgw_arena_printf(e->arena, "move the rows of %s to %s, one by one, each read back"
-                                 " before it is removed", have->name, saved->name));
+                fgw_arena_printf(e->arena,
+                                 "move the rows of %s to %s, one by one, each read back"
+                                 " before it is removed",
+                                 have->name, saved->name));
         move->from = have;
         move->to = saved;
     }
@@ -194,9 +196,9 @@ static const struct fgw_migrate_step *adder_of(const struct fgw_migrate_engine *
     for (size_t i = 0; i < e->set->file_count; i++) {
         for (int k = 0; k < e->set->files[i].step_count; k++) {
             const struct fgw_migrate_step *step = &e->set->files[i].steps[k];
-            if (step->statement.class == FGW_MIGRATE_ADD_COLUMN
-                && strcmp(step->statement.table, table) == 0
-                && strcmp(step->statement.column.name, column) == 0) {
+            if (step->statement.class == FGW_MIGRATE_ADD_COLUMN &&
+                strcmp(step->statement.table, table) == 0 &&
+                strcmp(step->statement.column.name, column) == 0) {
                 return step;
             }
         }
@@ -267,8 +269,8 @@ static void plan_copy_back(struct fgw_migrate_engine *e, struct fgw_migrate_acti
     for (size_t i = 0; i < e->now.catalog.table_count; i++) {
         const struct fgw_migrate_table *table = e->now.catalog.tables[i];
         bool again = planned != NULL && strcmp(planned->name, table->name) == 0;
-        if (strncmp(table->name, prefix, strlen(prefix)) == 0 && !again
-            && !fgw_migrate_copied_back(e, table->name)) {
+        if (strncmp(table->name, prefix, strlen(prefix)) == 0 && !again &&
+            !fgw_migrate_copied_back(e, table->name)) {
             add_copy_back(e, actions, maker, table, to);
         }
     }
@@ -339,17 +341,22 @@ static void plan_journal(struct fgw_migrate_engine *e, struct fgw_migrate_action
         if (unknown) {
             struct fgw_migrate_action *action =
                 add(e, actions, FGW_MIGRATE_ACT_DISOWN,
-                    fgw_arena_printf(e->arena, "mark %s/%" PRId64 " statement %d as not of this"
-                                     " build", e->set->name, row->version, row->stmt));
+                    fgw_arena_printf(e->arena,
+                                     "mark %s/%" PRId64 " statement %d as not of this"
+                                     " build",
+                                     e->set->name, row->version, row->stmt));
             action->version = row->version;
             action->stmt = row->stmt;
             actions->needs_adopt = actions->needs_adopt || file == NULL;
-        } else if (file != NULL && strcmp(row->sha, file->steps[row->stmt - 1].statement.sha) != 0) {
+        } else if (file != NULL &&
+                   strcmp(row->sha, file->steps[row->stmt - 1].statement.sha) != 0) {
             const struct fgw_migrate_step *step = &file->steps[row->stmt - 1];
             struct fgw_migrate_action *action =
                 add(e, actions, FGW_MIGRATE_ACT_RECORD,
-                    fgw_arena_printf(e->arena, "record the present text of %s; its shape is held"
-                                     " against the catalog", fgw_migrate_step_text(e, step)));
+                    fgw_arena_printf(e->arena,
+                                     "record the present text of %s; its shape is held"
+                                     " against the catalog",
+                                     fgw_migrate_step_text(e, step)));
             action->step = step;
         }
     }
@@ -361,7 +368,8 @@ static void plan_intent(struct fgw_migrate_engine *e, struct fgw_migrate_actions
     bool alive = !e->lease.held && !fgw_migrate_uuid_nil(&lock->owner);
     if (e->now.have_lock && lock->i_phase != FGW_MIGRATE_INTENT_NONE && !alive) {
         (void)add(e, actions, FGW_MIGRATE_ACT_CLEAR_INTENT,
-                  fgw_arena_printf(e->arena, "clear the unfinished intent at %s/%" PRId64
+                  fgw_arena_printf(e->arena,
+                                   "clear the unfinished intent at %s/%" PRId64
                                    " statement %d; the catalog tells what became of it",
                                    e->set->name, lock->i_version, lock->i_stmt));
     }

@@ -108,7 +108,7 @@ static void note_dropped(struct build *b, const char *name)
 
 static bool known_type(const char *type)
 {
-    static const char *const types[] = {"text", "blob", "bigint", "int",
+    static const char *const types[] = {"text",    "blob",      "bigint", "int",
                                         "boolean", "timestamp", "uuid"};
     for (size_t i = 0; i < FGW_COUNT_OF(types); i++) {
         if (strcmp(types[i], type) == 0) {
@@ -125,8 +125,10 @@ static const char *lint_column(struct build *b, const struct fgw_migrate_column 
         return fgw_arena_printf(b->arena, "column %s: reserved word", column->name);
     }
     if (!known_type(column->type)) {
-        return fgw_arena_printf(b->arena, "column %s: type %s is not among text, blob, bigint, int,"
-                                " boolean, timestamp, uuid", column->name, column->type);
+        return fgw_arena_printf(b->arena,
+                                "column %s: type %s is not among text, blob, bigint, int,"
+                                " boolean, timestamp, uuid",
+                                column->name, column->type);
     }
     if (column->kind == FGW_MIGRATE_STATIC) {
         return fgw_arena_printf(b->arena, "column %s: static columns are not used", column->name);
@@ -154,8 +156,8 @@ static const char *lint_columns(struct build *b, const struct fgw_migrate_statem
 static const char *lint(struct build *b, const struct fgw_migrate_file *file,
                         const struct fgw_migrate_statement *statement)
 {
-    bool adds = statement->class == FGW_MIGRATE_CREATE_TABLE
-                || statement->class == FGW_MIGRATE_ADD_COLUMN;
+    bool adds =
+        statement->class == FGW_MIGRATE_CREATE_TABLE || statement->class == FGW_MIGRATE_ADD_COLUMN;
     if (statement->qualified) {
         return "no keyspace in a file: the engine adds it";
     }
@@ -168,8 +170,8 @@ static const char *lint(struct build *b, const struct fgw_migrate_file *file,
     if (fgw_migrate_destructive(statement->class) && !file->contract) {
         return "DROP only in a contract file";
     }
-    if (strncmp(statement->table, "fgw_schema_", 11) == 0
-        || strcmp(statement->table, "schema_migrations") == 0) {
+    if (strncmp(statement->table, "fgw_schema_", 11) == 0 ||
+        strcmp(statement->table, "schema_migrations") == 0) {
         return "the engine's own tables are not for migrations";
     }
     if (adds && was_dropped(b, object_of(b, statement))) {
@@ -186,8 +188,7 @@ static enum fgw_err build_step(struct build *b, struct fgw_migrate_file *file,
     const struct fgw_migrate_statement *statement = &step->statement;
     const char *problem = lint(b, file, statement);
     if (problem != NULL) {
-        return refuse(b, file,
-                      fgw_arena_printf(b->arena, "line %u: %s", statement->line, problem));
+        return refuse(b, file, fgw_arena_printf(b->arena, "line %u: %s", statement->line, problem));
     }
     struct fgw_error detail;
     fgw_error_init(&detail);
@@ -206,8 +207,8 @@ static enum fgw_err build_steps(struct build *b, struct fgw_migrate_file *file,
     struct fgw_error detail;
     fgw_error_init(&detail);
     struct fgw_migrate_texts texts;
-    enum fgw_err err = fgw_migrate_split(b->arena, fgw_bytes(source->text, source->text_len),
-                                         &detail, &texts);
+    enum fgw_err err =
+        fgw_migrate_split(b->arena, fgw_bytes(source->text, source->text_len), &detail, &texts);
     if (err != FGW_OK) {
         return refuse(b, file, fgw_error_message(&detail));
     }
@@ -226,8 +227,8 @@ static enum fgw_err build_steps(struct build *b, struct fgw_migrate_file *file,
         if (fgw_migrate_parse(b->arena, texts.items[i], &detail, &steps[i].statement) != FGW_OK) {
             return refuse(b, file, fgw_error_message(&detail));
         }
-        if (source->statement_shas != NULL
-            && strcmp(source->statement_shas[i], steps[i].statement.sha) != 0) {
+        if (source->statement_shas != NULL &&
+            strcmp(source->statement_shas[i], steps[i].statement.sha) != 0) {
             return refuse(b, file, "was embedded with another hash of a statement");
         }
         err = build_step(b, file, &steps[i]);
@@ -249,8 +250,8 @@ static enum fgw_err build_file(struct build *b, const struct fgw_migrate_source 
         return refuse(b, file, "was embedded with another hash");
     }
     if (file->version <= b->set->knows) {
-        return refuse(b, file, file->version == b->set->knows ? "duplicate version"
-                                                              : "out of order");
+        return refuse(b, file,
+                      file->version == b->set->knows ? "duplicate version" : "out of order");
     }
     if (file->version < FGW_MIGRATE_OWN_VERSIONS && !fgw_migrate_legacy_version(file->version)) {
         return refuse(b, file, "a version has 14 digits (UTC)");

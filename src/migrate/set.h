@@ -58,8 +58,8 @@ const struct fgw_migrate_source *fgw_migrate_embedded(const char *name, size_t *
 /* FGW_ERR_PARSE or FGW_ERR_CONFLICT with "VERSION_NAME.cql: line N: reason". */
 enum fgw_err fgw_migrate_set_build(struct fgw_arena *arena, const char *name,
                                    const struct fgw_migrate_source *sources, size_t count,
-                                   struct fgw_error *error, struct fgw_migrate_set *out_set)
-    FGW_MUST_CHECK;
+                                   struct fgw_error *error,
+                                   struct fgw_migrate_set *out_set) FGW_MUST_CHECK;
 
 /* NULL when unknown. */
 const struct fgw_migrate_file *fgw_migrate_set_file(const struct fgw_migrate_set *set,

@@ -13,17 +13,17 @@ struct run {
     const struct fgw_migrate_step *step;
     const struct fgw_migrate_statement *statement;
     struct fgw_migrate_journal_row row;
-    bool had_row;          /* the journal knew the step before this run */
-    unsigned turn;         /* looks so far; picks the coordinator */
-    int sends;             /* whose outcome may still show */
-    bool busy;             /* DROP: whether the table is empty could not be told yet */
-    bool pending;          /* sent, and its effect may still appear */
+    bool had_row;  /* the journal knew the step before this run */
+    unsigned turn; /* looks so far; picks the coordinator */
+    int sends;     /* whose outcome may still show */
+    bool busy;     /* DROP: whether the table is empty could not be told yet */
+    bool pending;  /* sent, and its effect may still appear */
     bool answered_ok;
     uint64_t began_ms;
-    uint64_t deadline_ms;  /* of what is pending */
+    uint64_t deadline_ms; /* of what is pending */
     uint32_t backoff_ms;
-    const char *conflict;  /* last difference seen */
-    unsigned absent_seen;  /* DROP: looks in a row that show it gone */
+    const char *conflict;             /* last difference seen */
+    unsigned absent_seen;             /* DROP: looks in a row that show it gone */
     struct fgw_migrate_answer answer; /* last refusal, for the report */
     struct fgw_migrate_table *have;
 };
@@ -67,9 +67,9 @@ static struct fgw_migrate_finding *step_finding(struct run *run, enum fgw_migrat
     finding->object = run->statement->table;
     finding->step = fgw_migrate_step_text(run->e, run->step);
     finding->ql_error = run->answer.ql_error;
-    finding->state = fgw_arena_printf(run->e->arena, "nothing changed; version %" PRId64
-                                      "; lock released (epoch %" PRId64 ")",
-                                      run->e->now.state.version, run->e->lease.row.epoch);
+    finding->state = fgw_arena_printf(
+        run->e->arena, "nothing changed; version %" PRId64 "; lock released (epoch %" PRId64 ")",
+        run->e->now.state.version, run->e->lease.row.epoch);
     return finding;
 }
 
@@ -92,18 +92,18 @@ static enum fgw_migrate_exit fail_conflict(struct run *run)
     const char *rows_text = "the table is missing";
     if (run->have != NULL) {
         bool rows = true;
-        struct fgw_migrate_answer answer =
-            e->ops->probe(e->context, e->keyspace, run->have, &rows);
+        struct fgw_migrate_answer answer = e->ops->probe(e->context, e->keyspace, run->have, &rows);
         finding->server = fgw_arena_strdup(e->arena, fgw_bytes_str(answer.server));
         rows_text = answer.class != FGW_MIGRATE_OK ? "its rows could not be read"
                     : rows                         ? "table has rows"
                                                    : "table has no rows";
     }
     finding->diff = run->conflict;
-    finding->cause = fgw_arena_printf(e->arena, "%s; %s",
-                                      run->had_row ? "an earlier attempt is in the journal"
-                                                   : "not created by a migration (no journal entry)",
-                                      rows_text);
+    finding->cause =
+        fgw_arena_printf(e->arena, "%s; %s",
+                         run->had_row ? "an earlier attempt is in the journal"
+                                      : "not created by a migration (no journal entry)",
+                         rows_text);
     finding->next = fgw_migrate_command(e, "repair");
     return record_failure(run, FGW_MIGRATE_EXIT_DECISION);
 }
@@ -112,9 +112,9 @@ static enum fgw_migrate_exit fail_invisible(struct run *run)
 {
     struct fgw_migrate_engine *e = run->e;
     struct fgw_migrate_finding *finding = step_finding(run, FGW_MIGRATE_NOT_VISIBLE);
-    finding->state = fgw_arena_printf(e->arena, "sent, not seen; version %" PRId64
-                                      "; lock released (epoch %" PRId64 ")", e->now.state.version,
-                                      e->lease.row.epoch);
+    finding->state = fgw_arena_printf(
+        e->arena, "sent, not seen; version %" PRId64 "; lock released (epoch %" PRId64 ")",
+        e->now.state.version, e->lease.row.epoch);
     finding->cause = fgw_arena_printf(
         e->arena, "%s; not usable %" PRIu64 " s after it was sent%s%s",
         run->have == NULL ? "not in the catalog" : "in the catalog, but reading it fails",
@@ -132,8 +132,8 @@ static enum fgw_migrate_exit fail_statement(struct run *run)
     finding->cause = fgw_arena_strdup(run->e->arena, fgw_bytes_str(run->answer.text));
     finding->next = auth ? fgw_arena_printf(run->e->arena,
                                             "grant the role of FGW_CQL_USER CREATE and ALTER on"
-                                            " keyspace %s, then: %s", run->e->keyspace,
-                                            fgw_migrate_command(run->e, "up"))
+                                            " keyspace %s, then: %s",
+                                            run->e->keyspace, fgw_migrate_command(run->e, "up"))
                          : fgw_migrate_command(run->e, "up");
     return record_failure(run, FGW_MIGRATE_EXIT_FAILED);
 }
@@ -303,8 +303,8 @@ static enum fgw_migrate_exit when_absent(struct run *run)
     if (now - run->began_ms >= e->options.timing.wait_limit_ms && run->sends == 0) {
         return fgw_migrate_refused(e, "sending the statement", &run->answer);
     }
-    if (fgw_migrate_destructive(run->statement->class) && e->lease.taken_over
-        && now < e->lease.acquired_at_ms + e->options.timing.ddl_timeout_ms) {
+    if (fgw_migrate_destructive(run->statement->class) && e->lease.taken_over &&
+        now < e->lease.acquired_at_ms + e->options.timing.ddl_timeout_ms) {
         return fgw_migrate_outwait(e); /* and look afresh afterwards */
     }
     run->pending = false;
@@ -370,10 +370,8 @@ static enum fgw_migrate_exit run_ddl(struct run *run)
 enum fgw_migrate_exit fgw_migrate_run_step(struct fgw_migrate_engine *e,
                                            const struct fgw_migrate_step *step, const char *how)
 {
-    struct run run = {.e = e,
-                      .step = step,
-                      .statement = &step->statement,
-                      .began_ms = fgw_migrate_now(e)};
+    struct run run = {
+        .e = e, .step = step, .statement = &step->statement, .began_ms = fgw_migrate_now(e)};
     const struct fgw_migrate_journal_row *known =
         fgw_migrate_journal_of(e, step->file->version, step->number);
     run.had_row = known != NULL;

@@ -147,9 +147,9 @@ static void lex_number(struct fgw_migrate_lexer *lexer)
     lexer->at++;
     for (;;) {
         uint8_t c = peek(lexer, 0);
-        bool exponent_sign = !hex && (c == '-' || c == '+')
-                             && (lexer->text.ptr[lexer->at - 1] | 0x20) == 'e'
-                             && is_digit(peek(lexer, 1));
+        bool exponent_sign = !hex && (c == '-' || c == '+') &&
+                             (lexer->text.ptr[lexer->at - 1] | 0x20) == 'e' &&
+                             is_digit(peek(lexer, 1));
         if (!is_word(c) && c != '.' && !exponent_sign) {
             return;
         }
@@ -235,8 +235,8 @@ static bool is_end_of_statement(const struct fgw_migrate_token *token)
 }
 
 /* First pass: counts only, so that the second fills arrays of the right size. */
-static enum fgw_err count_tokens(struct fgw_bytes text, struct fgw_error *error,
-                                 size_t *out_tokens, size_t *out_statements)
+static enum fgw_err count_tokens(struct fgw_bytes text, struct fgw_error *error, size_t *out_tokens,
+                                 size_t *out_statements)
 {
     struct fgw_migrate_lexer lexer = fgw_migrate_lexer(text);
     size_t tokens = 0;
@@ -270,8 +270,7 @@ enum fgw_err fgw_migrate_split(struct fgw_arena *arena, struct fgw_bytes text,
         return err;
     }
     struct fgw_migrate_token *all = fgw_arena_alloc(arena, tokens * sizeof *all);
-    struct fgw_migrate_texts texts = {
-        fgw_arena_zalloc(arena, statements * sizeof *texts.items), 0};
+    struct fgw_migrate_texts texts = {fgw_arena_zalloc(arena, statements * sizeof *texts.items), 0};
     struct fgw_migrate_tokens open = {all, 0};
     struct fgw_migrate_lexer lexer = fgw_migrate_lexer(text);
     struct fgw_migrate_token token;

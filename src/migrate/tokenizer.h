@@ -52,8 +52,8 @@ struct fgw_migrate_texts {
 /* Splits at ';'; empty statements (also a doubled ';') vanish: they have crashed servers
  * (yugabyte-db #5270). FGW_ERR_TOO_LARGE above 8 MiB. */
 enum fgw_err fgw_migrate_split(struct fgw_arena *arena, struct fgw_bytes text,
-                               struct fgw_error *error, struct fgw_migrate_texts *out_texts)
-    FGW_MUST_CHECK;
+                               struct fgw_error *error,
+                               struct fgw_migrate_texts *out_texts) FGW_MUST_CHECK;
 
 /* Tokens joined by single blanks, NUL-terminated. */
 char *fgw_migrate_normalise(struct fgw_arena *arena, struct fgw_migrate_tokens tokens)

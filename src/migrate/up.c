@@ -70,8 +70,8 @@ static void look_at_mirror(struct fgw_migrate_engine *e)
         if (version == fgw_migrate_advertised(e) || version == 0) {
             continue;
         }
-        bool ours = version >= FGW_MIGRATE_OWN_VERSIONS
-                    && fgw_migrate_set_file(e->set, version) != NULL;
+        bool ours =
+            version >= FGW_MIGRATE_OWN_VERSIONS && fgw_migrate_set_file(e->set, version) != NULL;
         if (!ours && !fgw_migrate_legacy_version(version)) {
             struct fgw_migrate_finding *finding =
                 fgw_migrate_find(e, FGW_MIGRATE_FOREIGN_WRITER, FGW_MIGRATE_WARNING);
@@ -92,8 +92,8 @@ static enum fgw_migrate_exit follow_legacy(struct fgw_migrate_engine *e)
     bool legacy_may_run = state.min_compat < FGW_MIGRATE_OWN_VERSIONS;
     bool further = false;
     for (size_t i = 0; i < e->now.mirror_count; i++) {
-        further = further || (e->now.mirror[i].version > state.min_compat
-                              && e->now.mirror[i].version <= level);
+        further = further || (e->now.mirror[i].version > state.min_compat &&
+                              e->now.mirror[i].version <= level);
     }
     if (!legacy_may_run || !further) {
         return FGW_MIGRATE_EXIT_OK;
@@ -231,8 +231,7 @@ static enum fgw_migrate_exit check_nodes(struct fgw_migrate_engine *e)
         /* a row from the future counts as fresh: its clock is wrong, its node is not gone */
         bool fresh = now - rows[i].seen_ms < NODE_FRESH_MS;
         if (fresh && rows[i].knows < raised && !ignored(e, rows[i].node_id)) {
-            names = fgw_arena_printf(e->arena, "%s%s%s", names, *names ? "," : "",
-                                     rows[i].node_id);
+            names = fgw_arena_printf(e->arena, "%s%s%s", names, *names ? "," : "", rows[i].node_id);
         }
     }
     if (!*names) {
@@ -240,11 +239,15 @@ static enum fgw_migrate_exit check_nodes(struct fgw_migrate_engine *e)
     }
     struct fgw_migrate_finding *finding =
         fgw_migrate_find(e, FGW_MIGRATE_BLOCKED_BY_NODES, FGW_MIGRATE_ERROR);
-    finding->cause = fgw_arena_printf(e->arena, "seen in the last 10 min with a binary that knows"
-                                      " less than %" PRId64 ": %s", raised, names);
+    finding->cause = fgw_arena_printf(e->arena,
+                                      "seen in the last 10 min with a binary that knows"
+                                      " less than %" PRId64 ": %s",
+                                      raised, names);
     finding->state = "nothing changed";
-    finding->next = fgw_arena_printf(e->arena, "upgrade them, or: fgw migrate up --phase contract"
-                                     " --ignore-nodes %s --keyspace %s", names, e->keyspace);
+    finding->next = fgw_arena_printf(e->arena,
+                                     "upgrade them, or: fgw migrate up --phase contract"
+                                     " --ignore-nodes %s --keyspace %s",
+                                     names, e->keyspace);
     return FGW_MIGRATE_EXIT_INCOMPATIBLE;
 }
 
@@ -254,10 +257,10 @@ static enum fgw_migrate_exit check_nodes(struct fgw_migrate_engine *e)
 static bool nothing_to_do(struct fgw_migrate_engine *e)
 {
     size_t findings = e->report.finding_count;
-    bool done = fgw_migrate_load(e) == FGW_MIGRATE_EXIT_OK && e->now.control && e->now.have_state
-                && e->now.state.version <= e->set->knows
-                && fgw_migrate_make_plan(e) == FGW_MIGRATE_EXIT_OK && !fgw_migrate_work_left(e)
-                && fgw_migrate_compare_all(e, false) == FGW_MIGRATE_EXIT_OK;
+    bool done = fgw_migrate_load(e) == FGW_MIGRATE_EXIT_OK && e->now.control && e->now.have_state &&
+                e->now.state.version <= e->set->knows &&
+                fgw_migrate_make_plan(e) == FGW_MIGRATE_EXIT_OK && !fgw_migrate_work_left(e) &&
+                fgw_migrate_compare_all(e, false) == FGW_MIGRATE_EXIT_OK;
     e->report.finding_count = findings;
     return done;
 }
@@ -270,8 +273,8 @@ static bool left_in_danger(const struct fgw_migrate_engine *e)
         return false;
     }
     const struct fgw_migrate_file *file = fgw_migrate_set_file(e->set, lock->i_version);
-    return file == NULL || lock->i_stmt <= 0 || lock->i_stmt > file->step_count
-           || fgw_migrate_destructive(file->steps[lock->i_stmt - 1].statement.class);
+    return file == NULL || lock->i_stmt <= 0 || lock->i_stmt > file->step_count ||
+           fgw_migrate_destructive(file->steps[lock->i_stmt - 1].statement.class);
 }
 
 static enum fgw_migrate_exit up_locked(struct fgw_migrate_engine *e)
@@ -357,8 +360,8 @@ static enum fgw_migrate_exit dry_run(struct fgw_migrate_engine *e)
         e->now.state.min_compat = adoption.min_compat;
         if (e->now.mirror_count > 0) {
             fgw_migrate_note(e, "first adoption of a golang-migrate keyspace: stop the Go nodes, or"
-                             " have them at rest, before `up`; they do not show in"
-                             " fgw_schema_nodes");
+                                " have them at rest, before `up`; they do not show in"
+                                " fgw_schema_nodes");
         }
         fgw_migrate_note(e, "would be %s at version %" PRId64, adoption.how, adoption.version);
         return fgw_migrate_worse(exit, plan_unrecorded(e, &adoption));

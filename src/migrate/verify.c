@@ -36,8 +36,8 @@ static const struct fgw_migrate_step *maker_of(const struct fgw_migrate_engine *
     for (size_t i = 0; i < e->set->file_count; i++) {
         for (int k = 0; k < e->set->files[i].step_count; k++) {
             const struct fgw_migrate_step *step = &e->set->files[i].steps[k];
-            if (step->statement.class == FGW_MIGRATE_CREATE_TABLE
-                && strcmp(step->statement.table, table) == 0) {
+            if (step->statement.class == FGW_MIGRATE_CREATE_TABLE &&
+                strcmp(step->statement.table, table) == 0) {
                 return step;
             }
         }
@@ -47,8 +47,8 @@ static const struct fgw_migrate_step *maker_of(const struct fgw_migrate_engine *
 
 static bool only_extra(const struct fgw_migrate_diff *diff)
 {
-    return !diff->missing_table && !diff->key && !diff->type && !diff->options
-           && diff->missing_count == 0 && diff->extra_count > 0;
+    return !diff->missing_table && !diff->key && !diff->type && !diff->options &&
+           diff->missing_count == 0 && diff->extra_count > 0;
 }
 
 static enum fgw_migrate_exit report_table(struct fgw_migrate_engine *e,
@@ -59,9 +59,9 @@ static enum fgw_migrate_exit report_table(struct fgw_migrate_engine *e,
     bool mild = newer || (only_extra(diff) && !e->options.strict);
     if (report) {
         bool absent = diff->missing_table || (diff->missing_count > 0 && !diff->key && !diff->type);
-        struct fgw_migrate_finding *finding = fgw_migrate_find(
-            e, absent ? FGW_MIGRATE_NOT_PRESENT : FGW_MIGRATE_SHAPE_CONFLICT,
-            mild ? FGW_MIGRATE_WARNING : FGW_MIGRATE_ERROR);
+        struct fgw_migrate_finding *finding =
+            fgw_migrate_find(e, absent ? FGW_MIGRATE_NOT_PRESENT : FGW_MIGRATE_SHAPE_CONFLICT,
+                             mild ? FGW_MIGRATE_WARNING : FGW_MIGRATE_ERROR);
         const struct fgw_migrate_step *maker = maker_of(e, want->name);
         finding->object = want->name;
         finding->step = maker == NULL ? "" : fgw_migrate_step_text(e, maker);
@@ -80,8 +80,8 @@ static bool legacy_table(struct fgw_migrate_engine *e, const char *name)
     const struct fgw_migrate_legacy *tables = fgw_migrate_legacy_tables(&count);
     for (size_t i = 0; i < count; i++) {
         struct fgw_migrate_statement statement;
-        if (fgw_migrate_parse_text(e->arena, tables[i].create, NULL, &statement) == FGW_OK
-            && strcmp(statement.table, name) == 0) {
+        if (fgw_migrate_parse_text(e->arena, tables[i].create, NULL, &statement) == FGW_OK &&
+            strcmp(statement.table, name) == 0) {
             return true;
         }
     }
@@ -93,8 +93,8 @@ static void report_unmanaged(struct fgw_migrate_engine *e,
 {
     for (size_t i = 0; i < e->now.catalog.table_count; i++) {
         const char *name = e->now.catalog.tables[i]->name;
-        if (fgw_migrate_is_control(name) || fgw_migrate_catalog_find(expected, name) != NULL
-            || maker_of(e, name) != NULL) {
+        if (fgw_migrate_is_control(name) || fgw_migrate_catalog_find(expected, name) != NULL ||
+            maker_of(e, name) != NULL) {
             continue;
         }
         bool legacy = legacy_table(e, name);

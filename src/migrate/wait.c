@@ -21,8 +21,8 @@ static enum fgw_migrate_exit too_old(struct fgw_migrate_engine *e)
     if (e->now.have_lock && !fgw_migrate_uuid_nil(&e->now.lock.owner)) {
         finding->holder = fgw_migrate_holder_text(e, &e->now.lock);
     }
-    finding->next = fgw_arena_printf(e->arena, "fgw db-init (or: %s)",
-                                     fgw_migrate_command(e, "up"));
+    finding->next =
+        fgw_arena_printf(e->arena, "fgw db-init (or: %s)", fgw_migrate_command(e, "up"));
     return FGW_MIGRATE_EXIT_PENDING;
 }
 
@@ -62,9 +62,8 @@ static enum fgw_migrate_exit glance(struct fgw_migrate_engine *e, uint64_t left_
     enum fgw_migrate_exit exit = look(e);
     if (!final(exit) && e->report.finding_count > 0) {
         const struct fgw_migrate_finding *finding = &e->report.findings[0];
-        fgw_migrate_logf(e, FGW_MIGRATE_LOG_INFO,
-                         "FGW-MIG-%03d waiting: %s%s%s; next: %s", finding->code,
-                         *finding->cause ? finding->cause : finding->diff,
+        fgw_migrate_logf(e, FGW_MIGRATE_LOG_INFO, "FGW-MIG-%03d waiting: %s%s%s; next: %s",
+                         finding->code, *finding->cause ? finding->cause : finding->diff,
                          *finding->holder ? "; migrating now: " : "", finding->holder,
                          finding->next);
     }
@@ -81,7 +80,8 @@ static enum fgw_migrate_exit wait_for_schema(struct fgw_migrate_engine *e)
     for (;;) {
         uint64_t now = fgw_migrate_now(e);
         enum fgw_migrate_exit exit = glance(e, now < until ? until - now : 1);
-        bool over = final(exit) || fgw_migrate_now(e) >= until || e->ops->stop_requested(e->context);
+        bool over =
+            final(exit) || fgw_migrate_now(e) >= until || e->ops->stop_requested(e->context);
         if (over) {
             /* once more for the report, in memory that stays */
             e->options.timing.wait_limit_ms = 1;
@@ -102,17 +102,15 @@ enum fgw_migrate_exit fgw_migrate_check(struct fgw_migrate_engine *e)
 {
     enum fgw_migrate_exit exit = look(e);
     /* nobody will wait: too old is as final as too new */
-    return fgw_migrate_finish(e, "check", exit == FGW_MIGRATE_EXIT_PENDING
-                                              ? FGW_MIGRATE_EXIT_INCOMPATIBLE
-                                              : exit);
+    return fgw_migrate_finish(
+        e, "check", exit == FGW_MIGRATE_EXIT_PENDING ? FGW_MIGRATE_EXIT_INCOMPATIBLE : exit);
 }
 
 enum fgw_migrate_exit fgw_migrate_register(struct fgw_migrate_engine *e, const char *node_id,
                                            const char *role)
 {
-    struct fgw_migrate_node_row row = {.needs = e->set->needs,
-                                       .knows = e->set->knows,
-                                       .seen_ms = e->ops->now_wall_ms(e->context)};
+    struct fgw_migrate_node_row row = {
+        .needs = e->set->needs, .knows = e->set->knows, .seen_ms = e->ops->now_wall_ms(e->context)};
     fgw_migrate_copy_text(row.node_id, sizeof row.node_id, node_id);
     fgw_migrate_copy_text(row.role, sizeof row.role, role);
     fgw_migrate_copy_text(row.build, sizeof row.build, e->options.build);

@@ -8,6 +8,7 @@
 #include "s3/access.h"
 #include "s3/answer.h"
 #include "s3/auth.h"
+#include "s3/cors.h"
 #include "s3/engine_internal.h"
 #include "s3/names.h"
 #include "s3/op.h"
@@ -155,20 +156,6 @@ static enum fgw_err admit(struct fgw_s3_request *request)
     return err;
 }
 
-/* Cross-origin settings cannot exist, so every preflight is refused (spec/s3-wire.md 5.80). */
-static enum fgw_err preflight(struct fgw_s3_request *request)
-{
-    if (fgw_s3_header(request, "Origin").len == 0) {
-        return fgw_error_set(&request->error, FGW_ERR_BAD_REQUEST,
-                             "Insufficient information. Origin request header needed.");
-    }
-    if (fgw_s3_header(request, "Access-Control-Request-Method").len == 0) {
-        return fgw_error_set(&request->error, FGW_ERR_BAD_REQUEST,
-                             "Invalid Access-Control-Request-Method: null");
-    }
-    return fgw_error_set(&request->error, FGW_ERR_CORS_FORBIDDEN, NULL);
-}
-
 static enum fgw_err run(struct fgw_s3_request *request)
 {
     if (request->http->method == FGW_HTTP_OTHER) {
@@ -179,8 +166,9 @@ static enum fgw_err run(struct fgw_s3_request *request)
         return err;
     }
     if (request->http->method == FGW_HTTP_OPTIONS) {
-        return preflight(request);
+        return fgw_s3_cors_preflight(request);
     }
+    fgw_s3_cors_headers(request);
     err = fgw_s3_authenticate(request);
     if (err == FGW_OK) {
         err = fgw_s3_route(request, &request->op);
@@ -195,12 +183,11 @@ static void report_done(struct fgw_s3_request *request, enum fgw_err err)
 {
     struct fgw_s3 *s3 = request->s3;
     if (err != FGW_OK && fgw_err_http_status(err) == 500) {
-        fgw_log_error("s3", "%s failed: %s request_id=%s operation=%s bucket=%.*s",
-                      fgw_err_name(err),
-                      request->error.code == err ? fgw_error_message(&request->error)
-                                                 : fgw_err_text(err),
-                      request->request_id, request->op == NULL ? "Unknown" : request->op->name,
-                      FGW_FMT(request->bucket_name));
+        fgw_log_error(
+            "s3", "%s failed: %s request_id=%s operation=%s bucket=%.*s", fgw_err_name(err),
+            request->error.code == err ? fgw_error_message(&request->error) : fgw_err_text(err),
+            request->request_id, request->op == NULL ? "Unknown" : request->op->name,
+            FGW_FMT(request->bucket_name));
     }
     if (s3->done == NULL) {
         return;
@@ -214,9 +201,8 @@ static void report_done(struct fgw_s3_request *request, enum fgw_err err)
         .access_key = request->identity.access_key,
         .status = fgw_http_response_status(request->exchange),
         .error_code = err == FGW_OK ? NULL : fgw_err_s3_code(err),
-        .error_message = err == FGW_OK || request->error.code != err
-                             ? NULL
-                             : fgw_error_message(&request->error),
+        .error_message =
+            err == FGW_OK || request->error.code != err ? NULL : fgw_error_message(&request->error),
         .body_bytes = request->body_bytes,
         .sent_bytes = fgw_http_response_bytes(request->exchange),
     };
@@ -245,6 +231,9 @@ void fgw_s3_handle(void *context, struct fgw_http_exchange *exchange)
     enum fgw_err err = run(&request);
     if (err != FGW_OK) {
         fgw_s3_answer_error(&request, err);
+    }
+    if (request.seed != NULL) {
+        explicit_bzero(request.seed, sizeof *request.seed);
     }
     report_done(&request, err);
 }

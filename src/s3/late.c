@@ -19,6 +19,7 @@ void fgw_s3_late_begin(struct fgw_s3_late *late, struct fgw_s3_request *request)
 {
     late->request = request;
     late->outer = request->arena;
+    late->extra_header_count = request->extra_header_count;
     fgw_arena_init(&late->arena, 0);
     request->arena = &late->arena;
 }
@@ -26,7 +27,7 @@ void fgw_s3_late_begin(struct fgw_s3_late *late, struct fgw_s3_request *request)
 void fgw_s3_late_end(struct fgw_s3_late *late)
 {
     late->request->arena = late->outer;
-    late->request->extra_header_count = 0;
+    late->request->extra_header_count = late->extra_header_count;
     fgw_arena_deinit(&late->arena);
 }
 

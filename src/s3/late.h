@@ -15,16 +15,17 @@ typedef enum fgw_err fgw_s3_late_work(struct fgw_s3_request *request, void *cont
 
 struct fgw_s3_late {
     struct fgw_s3_request *request;
-    struct fgw_arena *outer; /* the request's own arena */
-    struct fgw_arena arena;  /* request->arena from begin to end */
+    struct fgw_arena *outer;     /* the request's own arena */
+    struct fgw_arena arena;      /* request->arena from begin to end */
+    unsigned extra_header_count; /* those of before, which live in the outer arena */
 };
 
 /* From here to end, what is allocated in request->arena lives until end. */
 void fgw_s3_late_begin(struct fgw_s3_late *late, struct fgw_s3_request *request);
 /* Runs the work to its end and returns what it returned, also when the client has gone. */
-enum fgw_err fgw_s3_late_run(struct fgw_s3_late *late, fgw_s3_late_work *work, void *context)
-    FGW_MUST_CHECK;
-/* Behind the answer. Forgets extra headers, which may live in the arena. */
+enum fgw_err fgw_s3_late_run(struct fgw_s3_late *late, fgw_s3_late_work *work,
+                             void *context) FGW_MUST_CHECK;
+/* Behind the answer. Forgets the extra headers added since begin, which may live in the arena. */
 void fgw_s3_late_end(struct fgw_s3_late *late);
 
 #endif

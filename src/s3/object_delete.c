@@ -19,10 +19,13 @@ enum fgw_err fgw_s3_object_delete(struct fgw_s3_request *request, struct fgw_s3_
 {
     struct fgw_meta *meta = request->s3->meta;
     const struct fgw_conditions *conditions = &deletion->conditions;
-    enum fgw_err err = meta->ops->object_delete(meta, request->arena, &request->bucket,
-                                                deletion->key, deletion->version, conditions,
-                                                &deletion->written, error);
-    if (err != FGW_ERR_NO_SUCH_KEY && err != FGW_ERR_NO_SUCH_VERSION) {
+    enum fgw_err err =
+        meta->ops->object_delete(meta, request->arena, &request->bucket, deletion->key,
+                                 deletion->version, conditions, &deletion->written, error);
+    bool absent = err == FGW_ERR_NO_SUCH_KEY || err == FGW_ERR_NO_SUCH_VERSION;
+    bool nothing = absent || (err == FGW_OK && !deletion->written.delete_marker &&
+                              !deletion->written.removed_version);
+    if (!nothing) {
         return err;
     }
     bool of_content = conditions->if_match.len > 0 || conditions->has_if_match_size ||
@@ -32,6 +35,6 @@ enum fgw_err fgw_s3_object_delete(struct fgw_s3_request *request, struct fgw_s3_
         fgw_error_add(error, "Condition", "If-Match");
         return FGW_ERR_PRECONDITION_FAILED;
     }
-    deletion->missing = true;
+    deletion->missing = absent;
     return FGW_OK;
 }

@@ -18,8 +18,8 @@ static void describe_marker(struct fgw_s3_request *request, const struct fgw_obj
 static enum fgw_err refuse_marker(struct fgw_s3_request *request, const struct fgw_object *object,
                                   enum fgw_version_kind kind)
 {
-    enum fgw_err err = fgw_s3_hide_missing(
-        request, fgw_error_set(&request->error, FGW_ERR_NO_SUCH_KEY, NULL));
+    enum fgw_err err =
+        fgw_s3_hide_missing(request, fgw_error_set(&request->error, FGW_ERR_NO_SUCH_KEY, NULL));
     if (err == FGW_ERR_ACCESS_DENIED) {
         return err;
     }
@@ -36,7 +36,23 @@ static enum fgw_err refuse_marker(struct fgw_s3_request *request, const struct f
     return FGW_ERR_METHOD_NOT_ALLOWED;
 }
 
-enum fgw_err fgw_s3_find_object(struct fgw_s3_request *request, bool own,
+static bool may(const struct fgw_s3_request *request, const struct fgw_object *object,
+                enum fgw_s3_object_need need)
+{
+    const struct fgw_s3_identity *identity = &request->identity;
+    switch (need) {
+    case FGW_S3_OBJECT_READ:
+        return fgw_s3_may_read_object(identity, &request->bucket, object);
+    case FGW_S3_OBJECT_OWN:
+        return fgw_s3_may_own_object(identity, &request->bucket, object);
+    case FGW_S3_OBJECT_SETTINGS:
+        return fgw_s3_may_own_object(identity, &request->bucket, object) ||
+               fgw_s3_may(identity, &request->bucket, FGW_S3_NEED_BUCKET_OWNER_READ);
+    }
+    return false;
+}
+
+enum fgw_err fgw_s3_find_object(struct fgw_s3_request *request, enum fgw_s3_object_need need,
                                 struct fgw_object *out_object)
 {
     struct fgw_meta *meta = request->s3->meta;
@@ -53,9 +69,7 @@ enum fgw_err fgw_s3_find_object(struct fgw_s3_request *request, bool own,
     if (out_object->delete_marker) {
         return refuse_marker(request, out_object, version.kind);
     }
-    bool may = own ? fgw_s3_may_own_object(&request->identity, &request->bucket, out_object)
-                   : fgw_s3_may_read_object(&request->identity, &request->bucket, out_object);
-    return may ? FGW_OK : fgw_s3_deny(request);
+    return may(request, out_object, need) ? FGW_OK : fgw_s3_deny(request);
 }
 
 void fgw_s3_send_etag(struct fgw_s3_request *request, struct fgw_bytes etag)
@@ -101,9 +115,8 @@ void fgw_s3_extra_written(struct fgw_s3_request *request, const struct fgw_writt
 {
     if (request->bucket.versioning == FGW_VERSIONING_ENABLED ||
         (request->bucket.versioning == FGW_VERSIONING_SUSPENDED && request->s3->strict_aws)) {
-        fgw_s3_extra_header(
-            request, "x-amz-version-id",
-            fgw_s3_version_text(request, &written->version_id, written->is_null));
+        fgw_s3_extra_header(request, "x-amz-version-id",
+                            fgw_s3_version_text(request, &written->version_id, written->is_null));
     }
 }
 

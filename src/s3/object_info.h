@@ -5,10 +5,16 @@
 #include "s3/range.h"
 #include "s3/request.h"
 
-/* The version that versionId names, or the latest, if the caller may read it (own: may read and
- * change its ACL). Sets the extra headers of delete markers. Errors: NO_SUCH_KEY, NO_SUCH_VERSION,
+/* What a caller must be allowed to do with an object. */
+enum fgw_s3_object_need {
+    FGW_S3_OBJECT_READ,    /* its bytes */
+    FGW_S3_OBJECT_OWN,     /* change its ACL */
+    FGW_S3_OBJECT_SETTINGS /* see its ACL and tags */
+};
+
+/* The version that versionId names, or the latest, if the caller may do what it needs. Sets the extra headers of delete markers. Errors: NO_SUCH_KEY, NO_SUCH_VERSION,
  * METHOD_NOT_ALLOWED (a marker by its id), ACCESS_DENIED, INVALID_ARGUMENT. */
-enum fgw_err fgw_s3_find_object(struct fgw_s3_request *request, bool own,
+enum fgw_err fgw_s3_find_object(struct fgw_s3_request *request, enum fgw_s3_object_need need,
                                 struct fgw_object *out_object) FGW_MUST_CHECK;
 
 /* ETag, Last-Modified, x-amz-version-id, x-fgw-cid, x-amz-storage-class...: everything GET and HEAD

@@ -63,7 +63,7 @@ enum fgw_err fgw_s3_op_put_bucket_acl(struct fgw_s3_request *request)
 enum fgw_err fgw_s3_op_get_object_acl(struct fgw_s3_request *request)
 {
     struct fgw_object object;
-    enum fgw_err err = fgw_s3_find_object(request, true, &object);
+    enum fgw_err err = fgw_s3_find_object(request, FGW_S3_OBJECT_SETTINGS, &object);
     if (err != FGW_OK) {
         return err;
     }
@@ -85,7 +85,7 @@ static enum fgw_err store_acl(struct fgw_s3_request *request, struct fgw_object 
         if (err != FGW_ERR_CONFLICT) {
             return err;
         }
-        err = fgw_s3_find_object(request, true, object);
+        err = fgw_s3_find_object(request, FGW_S3_OBJECT_OWN, object);
         if (err != FGW_OK) {
             return err;
         }
@@ -97,7 +97,7 @@ enum fgw_err fgw_s3_op_put_object_acl(struct fgw_s3_request *request)
 {
     struct fgw_object object;
     enum fgw_acl acl;
-    enum fgw_err err = fgw_s3_find_object(request, true, &object);
+    enum fgw_err err = fgw_s3_find_object(request, FGW_S3_OBJECT_OWN, &object);
     if (err == FGW_OK) {
         struct fgw_s3_acl_owner owner = object_owner(request, &object);
         err = fgw_s3_acl_from_request(request, false, &owner, &acl);

@@ -30,7 +30,8 @@ static enum fgw_err select_part(struct fgw_s3_request *request, const struct fgw
 {
     struct fgw_bytes text = fgw_s3_param(request, "partNumber");
     uint64_t number = 0;
-    if (fgw_bytes_to_u64(text, &number) != FGW_OK || number < 1 || number > FGW_S3_PART_NUMBER_MAX) {
+    if (fgw_bytes_to_u64(text, &number) != FGW_OK || number < 1 ||
+        number > FGW_S3_PART_NUMBER_MAX) {
         return fgw_s3_bad_argument(request, "partNumber", text,
                                    "Part number must be an integer between 1 and 10000, inclusive");
     }
@@ -59,8 +60,7 @@ static enum fgw_err select_part(struct fgw_s3_request *request, const struct fgw
 
 static enum fgw_err unsatisfiable(struct fgw_s3_request *request, const struct fgw_object *object)
 {
-    char *size = fgw_arena_printf(request->arena, "bytes */%llu",
-                                  (unsigned long long)object->size);
+    char *size = fgw_arena_printf(request->arena, "bytes */%llu", (unsigned long long)object->size);
     fgw_s3_extra_header(request, "Content-Range", fgw_bytes_str(size));
     (void)fgw_error_set(&request->error, FGW_ERR_INVALID_RANGE, NULL);
     fgw_error_add(&request->error, "RangeRequested", "%.*s",
@@ -116,8 +116,8 @@ static void send_checksum(struct fgw_s3_request *request, const struct fgw_objec
     bool whole = selection->range.offset == 0 && selection->range.len == object->size;
     if (selection->part != NULL) {
         struct fgw_checksum_value value = selection->part->checksum;
-        value.type = object->checksum.algorithm == FGW_CHECKSUM_NONE ? value.type
-                                                                     : object->checksum.type;
+        value.type =
+            object->checksum.algorithm == FGW_CHECKSUM_NONE ? value.type : object->checksum.type;
         fgw_s3_send_checksum(request, &value, 0);
     } else if (whole && (!selection->partial || object->part_count == 0) &&
                fgw_s3_header(request, "Range").ptr == NULL) {
@@ -156,8 +156,8 @@ static enum fgw_err send_body(struct fgw_s3_request *request, const struct fgw_o
 {
     struct fgw_s3_object_reader reader;
     struct fgw_storage_run run;
-    enum fgw_err err = fgw_s3_object_reader_open(request, object, &selection->range,
-                                                 request->http->tls, &reader);
+    enum fgw_err err =
+        fgw_s3_object_reader_open(request, object, &selection->range, request->http->tls, &reader);
     if (err == FGW_OK) {
         err = fgw_s3_object_reader_next(&reader, &run);
     }
@@ -206,7 +206,7 @@ enum fgw_err fgw_s3_op_get_object(struct fgw_s3_request *request)
     bool not_modified = false;
     enum fgw_err err = fgw_s3_check_overrides(request);
     if (err == FGW_OK) {
-        err = fgw_s3_find_object(request, false, &object);
+        err = fgw_s3_find_object(request, FGW_S3_OBJECT_READ, &object);
     }
     if (err == FGW_OK) {
         err = refuse_encryption(request);

@@ -172,7 +172,7 @@ enum fgw_err fgw_s3_op_get_object_attributes(struct fgw_s3_request *request)
     struct fgw_object object;
     enum fgw_err err = read_question(request, &question);
     if (err == FGW_OK) {
-        err = fgw_s3_find_object(request, false, &object);
+        err = fgw_s3_find_object(request, FGW_S3_OBJECT_READ, &object);
     }
     return err == FGW_OK ? answer(request, &object, &question) : err;
 }

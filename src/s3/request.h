@@ -35,7 +35,7 @@ struct fgw_s3_identity {
     bool root;
 };
 
-enum { FGW_S3_REQUEST_ID_SIZE = 16, FGW_S3_EXTRA_HEADERS_MAX = 6 };
+enum { FGW_S3_REQUEST_ID_SIZE = 16, FGW_S3_EXTRA_HEADERS_MAX = 16 };
 
 /* A header that whatever answer comes, also an error, shall carry. */
 struct fgw_s3_extra_header {

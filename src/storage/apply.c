@@ -77,7 +77,7 @@ void fgw_apply_delete(struct fgw_apply *apply, const struct fgw_row_key *key)
     fgw_rowmap_delete(&apply->rows, fgw_row_key_bytes(key));
 }
 
-void fgw_apply_count(struct fgw_apply *apply, uint64_t group, int blocks, uint32_t block_len)
+static struct fgw_apply_group *count_of(struct fgw_apply *apply, uint64_t group)
 {
     size_t i = 0;
     while (i < apply->group_count && apply->groups[i].group != group) {
@@ -91,8 +91,19 @@ void fgw_apply_count(struct fgw_apply *apply, uint64_t group, int blocks, uint32
         }
         apply->groups[apply->group_count++] = (struct fgw_apply_group){.group = group};
     }
-    apply->groups[i].blocks += blocks;
-    apply->groups[i].bytes += blocks * (int64_t)fgw_group_section_size(block_len);
+    return &apply->groups[i];
+}
+
+void fgw_apply_count(struct fgw_apply *apply, uint64_t group, int blocks, uint32_t block_len)
+{
+    struct fgw_apply_group *count = count_of(apply, group);
+    count->blocks += blocks;
+    count->bytes += blocks * (int64_t)fgw_group_section_size(block_len);
+}
+
+void fgw_apply_count_written(struct fgw_apply *apply, uint64_t group, uint32_t block_len)
+{
+    count_of(apply, group)->written += fgw_group_section_size(block_len);
 }
 
 static enum fgw_err get_group(struct fgw_apply *apply, uint64_t group, struct fgw_group_row *row)
@@ -130,6 +141,7 @@ static enum fgw_err fold_counts(struct fgw_apply *apply)
         }
         row.live_blocks += (uint64_t)apply->groups[i].blocks;
         row.live_bytes += (uint64_t)apply->groups[i].bytes;
+        row.written_bytes += apply->groups[i].written;
         put_group(apply, apply->groups[i].group, &row);
     }
     return FGW_OK;
@@ -291,6 +303,7 @@ static enum fgw_err write_rows(struct fgw_apply *apply, const struct fgw_applied
     fgw_applied_encode(&apply->encoded, applied);
     fgw_kv_batch_put(apply->batch, FGW_KV_BLOCKS, fgw_row_key_bytes(&key),
                      fgw_buf_bytes(&apply->encoded));
+    apply->written_bytes = fgw_kv_batch_bytes(apply->batch);
     return fgw_kv_batch_write(apply->batch, false, error);
 }
 

@@ -16,6 +16,7 @@ struct fgw_apply_group {
     uint64_t group;
     int64_t blocks;
     int64_t bytes;
+    uint64_t written;
 };
 
 struct fgw_apply {
@@ -31,6 +32,7 @@ struct fgw_apply {
     struct fgw_applied applied; /* as of the last batch written */
     uint64_t last_group;        /* highest group id used */
     uint64_t running_ms;        /* of the batch at hand */
+    size_t written_bytes;       /* of the last batch written */
 };
 
 /* Reads how far the index is; an empty store is at batch 0. */

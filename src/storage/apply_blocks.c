@@ -114,6 +114,9 @@ enum fgw_err fgw_apply_add_ref(struct fgw_apply *apply, const struct fgw_item_bl
     struct fgw_block_row row;
     bool added = true;
     enum fgw_err err = get_block(apply, block->digest, &key, &row);
+    if (block->written) {
+        fgw_apply_count_written(apply, block->group, block->len);
+    }
     if (err == FGW_ERR_NOT_FOUND) {
         return make_block(apply, &key, block, ref);
     }

@@ -11,6 +11,8 @@ enum fgw_err fgw_apply_get(struct fgw_apply *apply, const struct fgw_row_key *ke
 void fgw_apply_put(struct fgw_apply *apply, const struct fgw_row_key *key);
 void fgw_apply_delete(struct fgw_apply *apply, const struct fgw_row_key *key);
 void fgw_apply_count(struct fgw_apply *apply, uint64_t group, int blocks, uint32_t block_len);
+/* A block was written into the group, whether the index points to it or not. */
+void fgw_apply_count_written(struct fgw_apply *apply, uint64_t group, uint32_t block_len);
 
 /* Whose reference on a block: an owner, or a list (list_id != NULL). */
 struct fgw_apply_ref {

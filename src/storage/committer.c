@@ -15,7 +15,8 @@ enum {
     BATCH_OPERATIONS_MAX = 1000,
     BATCH_BYTES_MAX = 2 * 1024 * 1024,
     OPERATION_ITEMS_MAX = 32 * 1024 * 1024, /* of one operation; a batch has FGW_RECORD_PARTS_MAX */
-    LOOPS_MAX = 64
+    LOOPS_MAX = 64,
+    INDEX_SYNC_BYTES = 64 * 1024 * 1024
 };
 
 /* Requests in order. */
@@ -336,6 +337,17 @@ static void fill_batch(struct fgw_committer *committer, struct batch *batch)
 
 /* -- applying ----------------------------------------------------------------------------------- */
 
+/* The index is synced by care every second, and earlier when much was written. */
+static void note_index_bytes(struct fgw_committer *committer)
+{
+    struct fgw_storage *storage = committer->storage;
+    uint64_t bytes = committer->apply->written_bytes;
+    uint64_t before = atomic_fetch_add(&storage->unsynced_index_bytes, bytes);
+    if (before < INDEX_SYNC_BYTES && before + bytes >= INDEX_SYNC_BYTES) {
+        fgw_care_kick(storage->care, FGW_CARE_SYNC);
+    }
+}
+
 static void apply_batch(struct fgw_committer *committer, struct batch *batch)
 {
     struct fgw_error error = {0};
@@ -345,6 +357,7 @@ static void apply_batch(struct fgw_committer *committer, struct batch *batch)
     }
     if (err == FGW_OK) {
         atomic_store(&committer->stats.applied_batch, batch->input.batch);
+        note_index_bytes(committer);
         answer_all(&batch->accepted);
         return;
     }

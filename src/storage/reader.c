@@ -12,7 +12,8 @@ struct fgw_storage_reader {
     struct fgw_storage *storage;
     struct fgw_cid root;
     uint64_t size;
-    bool many; /* more than one block: blob is set */
+    bool many; /* more than one block: blob is set, session open */
+    struct fgw_session session;
     struct fgw_blob_row blob;
     struct fgw_buf slice; /* a row of leaf digests */
     uint64_t slice_first;
@@ -285,6 +286,8 @@ static enum fgw_err open_many(struct fgw_storage_reader *reader)
     struct fgw_row_key key = fgw_row_key_blob(fgw_cid_digest(&reader->root));
     struct fgw_buf value;
     fgw_buf_init(&value, 0);
+    /* before the look-up: what it finds stays */
+    fgw_session_open(&reader->storage->sessions, &reader->session, fgw_cid_digest(&reader->root));
     enum fgw_err err = get_index_row(reader->storage, &key, &value);
     if (err == FGW_OK) {
         err = fgw_blob_row_decode(fgw_buf_bytes(&value), &reader->blob);
@@ -344,6 +347,9 @@ void fgw_storage_reader_close(struct fgw_storage_reader *reader)
         return;
     }
     drop_leaf(reader);
+    if (reader->many) {
+        fgw_session_close(&reader->storage->sessions, &reader->session);
+    }
     fgw_buf_deinit(&reader->slice);
     fgw_xfree(reader->memory);
     fgw_xfree(reader);

@@ -314,6 +314,7 @@ void fgw_group_row_encode(struct fgw_buf *out, const struct fgw_group_row *row)
     fgw_put_uvarint(out, row->end);
     fgw_put_uvarint(out, row->live_blocks);
     fgw_put_uvarint(out, row->live_bytes);
+    fgw_put_uvarint(out, row->written_bytes);
 }
 
 enum fgw_err fgw_group_row_decode(struct fgw_bytes value, struct fgw_group_row *out_row)
@@ -324,7 +325,8 @@ enum fgw_err fgw_group_row_decode(struct fgw_bytes value, struct fgw_group_row *
     }
     bool ok = fgw_take_u8(&value, &out_row->kind) && fgw_take_uvarint(&value, &out_row->end) &&
               fgw_take_uvarint(&value, &out_row->live_blocks) &&
-              fgw_take_uvarint(&value, &out_row->live_bytes);
+              fgw_take_uvarint(&value, &out_row->live_bytes) &&
+              fgw_take_uvarint(&value, &out_row->written_bytes);
     return whole(ok, value);
 }
 

@@ -97,6 +97,7 @@ struct fgw_group_row {
     uint64_t end;
     uint64_t live_blocks;
     uint64_t live_bytes;
+    uint64_t written_bytes; /* sections of blocks that were ever logged to lie in it */
 };
 void fgw_group_row_encode(struct fgw_buf *out, const struct fgw_group_row *row);
 enum fgw_err fgw_group_row_decode(struct fgw_bytes value, struct fgw_group_row *out_row) FGW_MUST_CHECK;

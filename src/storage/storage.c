@@ -197,6 +197,9 @@ static enum fgw_err start(struct fgw_storage *storage, struct fgw_apply *apply,
         err = replay(storage, &found, apply, &options.position, error);
     }
     if (err == FGW_OK) {
+        err = fgw_release_find_orphans(storage);
+    }
+    if (err == FGW_OK) {
         note_last_group(storage, &found, apply);
         storage->running_base_ms = apply->applied.running_ms;
         storage->opened_boot_ms = fgw_clock_boot_ms();
@@ -228,6 +231,8 @@ enum fgw_err fgw_storage_open(const struct fgw_storage_options *options,
         fgw_xfree(storage);
         return err;
     }
+    fgw_sessions_init(&storage->sessions);
+    storage->care = fgw_care_new(storage);
     fgw_group_files_init(&storage->files, storage->dir.groups, IDLE_FILES_MAX);
     storage->pool = fgw_pool_new("disk", POOL_THREADS);
     if (storage->dir.fresh) {
@@ -260,11 +265,15 @@ void fgw_storage_close(struct fgw_storage *storage)
     if (storage == NULL) {
         return;
     }
+    fgw_storage_stop_care(storage);
     fgw_bulk_stop(storage->bulk);
     fgw_committer_stop(storage->committer);
+    fgw_care_free(storage->care);
     fgw_kv_close(storage->kv);
     fgw_pool_free(storage->pool);
     fgw_group_files_deinit(&storage->files);
+    fgw_sessions_deinit(&storage->sessions);
+    fgw_release_deinit(&storage->release);
     fgw_datadir_close(&storage->dir);
     fgw_xfree(storage);
 }
@@ -340,12 +349,48 @@ enum fgw_err fgw_storage_commit(struct fgw_storage *storage, struct fgw_storage_
     return request.result;
 }
 
+static enum fgw_err evaluate_items(struct fgw_storage_op *op, struct fgw_storage_txn *txn)
+{
+    return fgw_buf_append(fgw_txn_items(txn), fgw_buf_bytes(op->context));
+}
+
+enum fgw_err fgw_storage_commit_items(struct fgw_storage *storage, const char *name,
+                                      struct fgw_buf *items)
+{
+    struct fgw_storage_op op = {
+        .name = name, .evaluate = evaluate_items, .context = items, .frees_space = true};
+    return fgw_storage_commit(storage, &op);
+}
+
+/* -- care --------------------------------------------------------------------------------------- */
+
+void fgw_storage_start_care(struct fgw_storage *storage, fgw_storage_live_fn *live, void *context)
+{
+    fgw_care_start(storage->care, live, context);
+}
+
+void fgw_storage_stop_care(struct fgw_storage *storage)
+{
+    fgw_care_stop(storage->care);
+}
+
+void fgw_storage_release_hint(struct fgw_storage *storage, const struct fgw_storage_owner *owner,
+                              uint64_t extent, const struct fgw_cid *root)
+{
+    if (fgw_care_running(storage->care)) {
+        fgw_care_hint(storage->care, owner, extent, root);
+    }
+}
+
 void fgw_storage_stats(struct fgw_storage *storage, struct fgw_storage_stats *out_stats)
 {
     struct fgw_committer_stats committer;
     struct fgw_kv_stats kv;
     fgw_committer_stats(storage->committer, &committer);
     fgw_kv_stats(storage->kv, &kv);
+    if (!fgw_care_running(storage->care)) {
+        fgw_figures_refresh(storage);
+    }
     *out_stats = (struct fgw_storage_stats){
         .batches = committer.batches,
         .operations = committer.operations,
@@ -353,6 +398,12 @@ void fgw_storage_stats(struct fgw_storage *storage, struct fgw_storage_stats *ou
         .sync_ns_total = committer.sync_ns_total,
         .applied_batch = committer.applied_batch,
         .last_batch = committer.last_batch,
+        .groups = atomic_load(&storage->figures.groups),
+        .log_bytes = atomic_load(&storage->figures.log_bytes) + committer.log_end,
+        .bulk_bytes = atomic_load(&storage->figures.bulk_bytes),
+        .live_bytes = atomic_load(&storage->figures.live_bytes),
+        .dead_bytes = atomic_load(&storage->figures.dead_bytes),
+        .blocks = atomic_load(&storage->figures.blocks),
         .cache_bytes = kv.cache_used_bytes,
         .free_bytes = atomic_load(&storage->space.free_bytes),
         .total_bytes = atomic_load(&storage->space.total_bytes),

@@ -199,6 +199,12 @@ typedef enum fgw_err fgw_storage_live_fn(void *context, const struct fgw_storage
                                          const struct fgw_cid *root, bool *out_live);
 /* Starts background work (apply is always on): index sync, checkpoints, release, compaction, sweep. */
 void fgw_storage_start_care(struct fgw_storage *storage, fgw_storage_live_fn *live, void *context);
+/* Ends it: no call of `live` comes afterwards. Closing does it too. */
+void fgw_storage_stop_care(struct fgw_storage *storage);
+/* The row that named this hold is gone: it ends once `live` agrees. Only a hint, lost in a crash;
+ * what it misses the sweeper finds. For metadata that cannot release in its own transaction. */
+void fgw_storage_release_hint(struct fgw_storage *storage, const struct fgw_storage_owner *owner,
+                              uint64_t extent, const struct fgw_cid *root);
 
 struct fgw_storage_stats {
     uint64_t groups, log_bytes, bulk_bytes, live_bytes, dead_bytes, free_bytes, total_bytes;

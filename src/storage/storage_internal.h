@@ -7,11 +7,14 @@
 #include "event/fiber.h"
 #include "kv/kv.h"
 #include "storage/bulk.h"
+#include "storage/care.h"
 #include "storage/committer.h"
 #include "storage/datadir.h"
 #include "storage/group_files.h"
 #include "storage/log.h"
+#include "storage/release.h"
 #include "storage/rows.h"
+#include "storage/sessions.h"
 #include "storage/storage.h"
 
 struct fgw_storage {
@@ -32,12 +35,26 @@ struct fgw_storage {
         _Atomic uint64_t checked_ms; /* boot clock */
         _Atomic bool below_reserve;
     } space;
+    struct fgw_sessions sessions;
+    struct fgw_release release;
+    struct fgw_care *care;
+    _Atomic uint64_t unsynced_index_bytes;
+    struct {
+        _Atomic uint64_t groups, log_bytes, bulk_bytes, live_bytes, dead_bytes, blocks;
+    } figures;
 };
 
 /* Running time of the engine: what ages are taken from. */
 uint64_t fgw_storage_running_ms(const struct fgw_storage *storage);
 /* Looks at the file system's free space, at most once a second unless `now`. */
 void fgw_storage_check_space(struct fgw_storage *storage, bool now);
+
+/* Commits items as they are: outcomes of the engine's own work. They free space, or stand for bytes
+ * that are on disk already: allowed below the reserve. From a fiber. */
+enum fgw_err fgw_storage_commit_items(struct fgw_storage *storage, const char *name,
+                                      struct fgw_buf *items) FGW_MUST_CHECK;
+/* Sums up the group rows for stats: blocks outside of a fiber. */
+void fgw_figures_refresh(struct fgw_storage *storage);
 
 /* A group's row. Reads the disk. FGW_ERR_NOT_FOUND. */
 enum fgw_err fgw_storage_group_row(struct fgw_storage *storage, uint64_t group,

@@ -6,7 +6,6 @@
 #include "base/rng.h"
 #include "storage/bulk.h"
 #include "storage/storage_internal.h"
-#include "storage/txn.h"
 
 /* Blocks of one kind that are appended and not yet logged. */
 struct pending {
@@ -102,20 +101,6 @@ static enum fgw_err sync_files(struct fgw_storage_writer *writer)
 
 /* -- logging ------------------------------------------------------------------------------------- */
 
-static enum fgw_err evaluate_items(struct fgw_storage_op *op, struct fgw_storage_txn *txn)
-{
-    return fgw_buf_append(fgw_txn_items(txn), fgw_buf_bytes(op->context));
-}
-
-static enum fgw_err commit_items(struct fgw_storage_writer *writer, struct fgw_buf *items,
-                                 const char *name)
-{
-    /* the bytes are on disk already: finishing is cheaper than dropping them */
-    struct fgw_storage_op op = {
-        .name = name, .evaluate = evaluate_items, .context = items, .frees_space = true};
-    return fgw_storage_commit(writer->storage, &op);
-}
-
 static void put_ends(struct fgw_storage_writer *writer, struct fgw_buf *items)
 {
     for (size_t i = 0; i < writer->file_count; i++) {
@@ -148,7 +133,7 @@ static enum fgw_err log_slice(struct fgw_storage_writer *writer, enum fgw_list_k
     fgw_buf_init(&items, 0);
     put_ends(writer, &items);
     put_slice(writer, kind, &items);
-    err = commit_items(writer, &items, "slice");
+    err = fgw_storage_commit_items(writer->storage, "slice", &items);
     fgw_buf_deinit(&items);
     /* blocks of the other kind may still wait in the same files */
     if (err == FGW_OK && writer->pending[FGW_LIST_LEAVES].count +
@@ -262,7 +247,7 @@ enum fgw_err fgw_storage_writer_finish(struct fgw_storage_writer *writer, const 
         fgw_buf_init(&items, 0);
         put_ends(writer, &items);
         put_end_of_blob(writer, root, &items);
-        err = commit_items(writer, &items, "finish");
+        err = fgw_storage_commit_items(writer->storage, "finish", &items);
         fgw_buf_deinit(&items);
     }
     writer->finished = err == FGW_OK;
@@ -278,7 +263,7 @@ static void abandon(struct fgw_storage_writer *writer)
     fgw_buf_init(&items, 0);
     fgw_item_put_bytes(&items, FGW_ITEM_ABANDON,
                        fgw_bytes(writer->list_id, sizeof writer->list_id));
-    (void)!commit_items(writer, &items, "abandon");
+    (void)!fgw_storage_commit_items(writer->storage, "abandon", &items);
     fgw_buf_deinit(&items);
 }
 

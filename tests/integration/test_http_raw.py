@@ -21,8 +21,8 @@ import certificates
 from rawhttp import RawConnection
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
-BINARY = os.environ.get("FGW_TEST_HTTP_SERVER",
-                        TOP / "build" / "asan" / "tests" / "tools" / "fgw-http-test-server")
+BINARY = (os.environ.get("FGW_TEST_HTTP_SERVER")
+          or TOP / "build" / "asan" / "tests" / "tools" / "fgw-http-test-server")
 
 
 class Server:
@@ -687,6 +687,8 @@ def test_stop_finishes_what_runs(big_file):
             assert answer.body == b"hello\n" and answer.headers["Connection"] == "close"
             with pytest.raises(OSError):
                 server.raw()
+        # A second signal while it ends would end it by that signal.
+        assert server.process.wait(15) == 0
 
 
 def test_stop_breaks_what_hangs():

@@ -285,7 +285,8 @@ static void put_until_gone(void *arg)
     struct racer *racer = arg;
     struct contract *c = &racer->own;
     for (unsigned i = 0;; i++) {
-        const char *key = fgw_arena_printf(&c->arena, "%p-%u", arg, i);
+        /* a key of its own: the other racer's deletion would make room for the bucket's */
+        const char *key = fgw_arena_printf(&c->arena, "k%u-%p", i, arg);
         enum fgw_err err = contract_put(c, racer->bucket, key, "body", NULL, NULL);
         if (err == FGW_ERR_NO_SUCH_BUCKET) {
             break;

@@ -1,4 +1,5 @@
-"""One real Cassandra for the whole run, when a test wants one: its address in FGW_TEST_CASSANDRA."""
+"""One real Cassandra for the whole run, when a test wants one: its address in FGW_TEST_CASSANDRA, in
+two parts in FGW_TEST_CQL_HOSTS and FGW_TEST_CQL_PORT."""
 import contextlib
 import glob
 import os
@@ -33,9 +34,18 @@ def is_needed(suites):
     return any(mentions_database(path) for path in files)
 
 
+def publish(address):
+    os.environ["FGW_TEST_CASSANDRA"] = address
+    os.environ["FGW_TEST_CQL_HOSTS"], os.environ["FGW_TEST_CQL_PORT"] = address.rsplit(":", 1)
+
+
 @contextlib.contextmanager
 def started_if_needed(run, suites):
-    if os.environ.get("FGW_TEST_CASSANDRA") or not is_needed(suites):
+    if os.environ.get("FGW_TEST_CASSANDRA"):
+        publish(os.environ["FGW_TEST_CASSANDRA"])
+        yield
+        return
+    if not is_needed(suites):
         yield
         return
     reason = cassandra_server.unavailable_reason()
@@ -55,7 +65,7 @@ def started_if_needed(run, suites):
         server.kill()
         yield
         return
-    os.environ["FGW_TEST_CASSANDRA"] = server.address
+    publish(server.address)
     try:
         yield
     finally:

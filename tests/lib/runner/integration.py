@@ -1,5 +1,8 @@
 """The Python tests, by pytest in two processes."""
 import os
+import re
+import shlex
+import subprocess
 import xml.etree.ElementTree as ElementTree
 
 from .common import RESULTS, TOP, call, say
@@ -16,15 +19,30 @@ def has_tests(folder):
                for _, _, names in os.walk(os.path.join(TOP, folder)) for name in names)
 
 
+def forms(run):
+    """The forms of servers to test: one, or in full mode all that this build has."""
+    if os.environ.get("FGW_TEST_FORM") or run.mode != "full":
+        return [os.environ.get("FGW_TEST_FORM") or "embedded"]
+    listed = subprocess.run([os.path.join(TOP, "build/asan/fgw"), "help"], capture_output=True,
+                            text=True, check=False).stdout
+    cluster = not re.search(r"^  proxy .*not in this build", listed, re.MULTILINE)
+    return ["embedded", "tls"] + (["cql", "proxy"] if cluster else [])
+
+
 def run(run):
     folders = [folder for folder in FOLDERS if has_tests(folder)]
     if not folders:
         return
-    say("integration tests")
     if not os.path.exists(os.path.join(TOP, PYTHON)):
         run.fail("pytest", "build/venv is missing", "tools/bootstrap test")
         return
-    report = os.path.join(RESULTS, "pytest.xml")
+    for form in forms(run):
+        run_form(run, form, folders)
+
+
+def run_form(run, form, folders):
+    say(f"integration tests ({form})")
+    report = os.path.join(RESULTS, f"pytest-{form}.xml")
     if os.path.exists(report):
         os.unlink(report)
     command = [PYTHON, "-m", "pytest", "-q", "-n", os.environ.get("FGW_TEST_LANES", "2"),
@@ -32,18 +50,17 @@ def run(run):
                "-m", MARKS[run.mode], *folders]
     if run.expression:
         command += ["-k", run.expression]
-    code = call(command, LIMIT_S[run.mode])
+    code = call(command, LIMIT_S[run.mode], env={"FGW_TEST_FORM": form})
     if not os.path.exists(report):
         reason = "too slow" if code is None else f"ended with {code} and no report"
-        run.fail("pytest", reason, " ".join(command))
+        run.fail(f"pytest ({form})", reason, shlex.join(command))
         return
-    cases = list(ElementTree.parse(report).getroot().iter("testcase"))
     failures_before = len(run.failures)
-    for case in cases:
-        count_case(run, case)
+    for case in ElementTree.parse(report).getroot().iter("testcase"):
+        count_case(run, form, case)
     # 5 is "no test collected", which a mode or an expression may mean.
     if code not in (0, 1, 5) or (code == 1 and len(run.failures) == failures_before):
-        run.fail("pytest", f"ended with {code}", " ".join(command))
+        run.fail(f"pytest ({form})", f"ended with {code}", shlex.join(command))
 
 
 def test_id(case):
@@ -51,13 +68,13 @@ def test_id(case):
     return f"{path}::{case.get('name')}"
 
 
-def count_case(run, case):
+def count_case(run, form, case):
     name = test_id(case)
     broken = [child for child in case if child.tag in ("failure", "error")]
     skipped = case.find("skipped")
     if broken:
         lines = (broken[0].get("message") or "failed").strip().splitlines() or ["failed"]
-        run.fail(name, lines[0][:200], f"{PYTHON} -m pytest '{name}'")
+        run.fail(name, lines[0][:200], f"FGW_TEST_FORM={form} {PYTHON} -m pytest '{name}'")
     elif skipped is not None and skipped.get("type") == "pytest.xfail":
         run.ok()
     elif skipped is not None:

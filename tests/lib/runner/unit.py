@@ -1,9 +1,11 @@
 """The cmocka programs, through ctest; counts their tests, not the programs."""
 import os
 import re
+import subprocess
 import xml.etree.ElementTree as ElementTree
 
-from .common import RESULTS, TOP, call, say
+from . import build
+from .common import RESULTS, TOP, call, say, show_tail
 
 LIMIT_S = {"quick": 5 * 60, "test": 15 * 60, "full": 60 * 60}
 PASSED = re.compile(r"^\[  PASSED  \] (\d+) test", re.MULTILINE)
@@ -15,31 +17,52 @@ def labels_left_out(mode):
     return {"quick": "slow|full|soak", "test": "full|soak"}.get(mode, "soak")
 
 
+# What ctest says about programs that went well.
+PROGRESS = re.compile(r"^\s+Start +\d+: |^\s*\d+/\d+ Test .* Passed ")
+
+
 def run(run):
-    if not os.path.exists(os.path.join(TOP, "build", "asan", "CTestTestfile.cmake")):
+    run_preset(run, "asan", ["-LE", labels_left_out(run.mode)])
+
+
+def run_threads(run):
+    """The programs with the label "tsan" once more, under the thread sanitizer."""
+    if not build.configure(run, "tsan"):
         return
-    say("unit tests")
-    report = os.path.join(RESULTS, "ctest.xml")
+    listed = subprocess.run(["ctest", "--test-dir", "build/tsan", "-N", "-L", "tsan"], cwd=TOP,
+                            capture_output=True, text=True, check=False).stdout
+    names = re.findall(r"Test +#\d+: (\S+)", listed)
+    if names and build.build(run, "tsan", names):
+        run_preset(run, "tsan", ["-L", "tsan", "-LE", labels_left_out(run.mode)])
+
+
+def run_preset(run, preset, choice):
+    if not os.path.exists(os.path.join(TOP, "build", preset, "CTestTestfile.cmake")):
+        return
+    say(f"unit tests ({preset})")
+    report = os.path.join(RESULTS, f"ctest-{preset}.xml")
     if os.path.exists(report):
         os.unlink(report)
-    command = ["ctest", "--test-dir", "build/asan", "-j", "2", "--output-junit", report,
+    command = ["ctest", "--test-dir", f"build/{preset}", "-j", "2", "--output-junit", report,
                "--output-on-failure", "--test-output-size-passed", "10000000",
-               "--test-output-size-failed", "10000000", "-LE", labels_left_out(run.mode)]
+               "--test-output-size-failed", "10000000", *choice]
     if run.expression:
         command += ["-R", run.expression]
-    code = call(command, LIMIT_S[run.mode], output=os.path.join(RESULTS, "ctest.log"), quiet=True,
-                env={"CMOCKA_MESSAGE_OUTPUT": "stdout"})
+    log = os.path.join(RESULTS, f"ctest-{preset}.log")
+    code = call(command, LIMIT_S[run.mode], output=log)
+    if code != 0:
+        show_tail(log, without=PROGRESS)
     if not os.path.exists(report):
         run.fail("ctest", "no report" if code is not None else "too slow", " ".join(command[:5]))
         return
     for case in ElementTree.parse(report).getroot().iter("testcase"):
-        count_program(run, case)
+        count_program(run, preset, case)
 
 
-def count_program(run, case):
+def count_program(run, preset, case):
     name = case.get("name")
     output = "".join(case.itertext())
-    again = f"ctest --test-dir build/asan --output-on-failure -R '^{name}$'"
+    again = f"ctest --test-dir build/{preset} --output-on-failure -R '^{name}$'"
     passed = sum(int(number) for number in PASSED.findall(output))
     run.ok(passed)
     failed = sorted(set(FAILED.findall(output)))

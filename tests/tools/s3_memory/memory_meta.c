@@ -60,8 +60,9 @@ static enum fgw_err decode_bucket(struct fgw_arena *arena, const struct memory_b
                                  fgw_arena_copy(arena, fgw_buf_bytes(&bucket->row)), out_bucket);
 }
 
-static enum fgw_err bucket_get(struct fgw_meta *meta, struct fgw_arena *arena, struct fgw_bytes name,
-                               bool fresh, struct fgw_bucket *out_bucket, struct fgw_error *error)
+static enum fgw_err bucket_get(struct fgw_meta *meta, struct fgw_arena *arena,
+                               struct fgw_bytes name, bool fresh, struct fgw_bucket *out_bucket,
+                               struct fgw_error *error)
 {
     bool found = false;
     size_t i = find_bucket(of(meta), name, &found);
@@ -85,8 +86,8 @@ static enum fgw_err bucket_create(struct fgw_meta *meta, struct fgw_arena *arena
     fgw_id_random(&bucket.id);
     fgw_id_random(&bucket.rev);
     bucket.created_ms = fgw_clock_wall_ms();
-    memory->buckets = fgw_xrealloc(memory->buckets,
-                                   (memory->bucket_count + 1) * sizeof *memory->buckets);
+    memory->buckets =
+        fgw_xrealloc(memory->buckets, (memory->bucket_count + 1) * sizeof *memory->buckets);
     memmove(&memory->buckets[i + 1], &memory->buckets[i],
             (memory->bucket_count - i) * sizeof *memory->buckets);
     memory->bucket_count++;
@@ -260,8 +261,8 @@ static void insert(struct memory_meta *memory, const struct fgw_bucket *bucket,
                    const struct fgw_object *object)
 {
     size_t i = lower_bound(memory, &bucket->id, object->key);
-    memory->versions = fgw_xrealloc(memory->versions,
-                                    (memory->version_count + 1) * sizeof *memory->versions);
+    memory->versions =
+        fgw_xrealloc(memory->versions, (memory->version_count + 1) * sizeof *memory->versions);
     memmove(&memory->versions[i + 1], &memory->versions[i],
             (memory->version_count - i) * sizeof *memory->versions);
     memory->version_count++;
@@ -301,8 +302,8 @@ static void write_newest(struct memory_meta *memory, const struct fgw_bucket *bu
 
 static enum fgw_err check(struct memory_meta *memory, struct fgw_arena *arena,
                           const struct fgw_bucket *bucket, struct fgw_bytes key,
-                          const struct fgw_version *version, const struct fgw_conditions *conditions,
-                          struct fgw_error *error)
+                          const struct fgw_version *version,
+                          const struct fgw_conditions *conditions, struct fgw_error *error)
 {
     bool found = false;
     struct fgw_object existing;
@@ -419,9 +420,8 @@ static enum fgw_err list(struct fgw_meta *meta, struct fgw_arena *arena,
             FGW_CHECK(decode(memory, i, arena, &object) == FGW_OK);
             next = fgw_lister_add(&lister, &object);
         }
-        i = next == FGW_LISTER_SEEK
-                ? lower_bound(memory, &bucket->id, fgw_lister_seek(&lister))
-                : i + 1;
+        i = next == FGW_LISTER_SEEK ? lower_bound(memory, &bucket->id, fgw_lister_seek(&lister))
+                                    : i + 1;
     }
     fgw_lister_result(&lister, out_list);
     fgw_lister_deinit(&lister);
@@ -448,9 +448,9 @@ static enum fgw_err version_list(struct fgw_meta *meta, struct fgw_arena *arena,
 /* -- identities ------------------------------------------------------------------------------- */
 
 /* A few users; canonical id and display name are the access key, the secret has "-secret" behind. */
-static enum fgw_err key_get(struct fgw_meta *meta, struct fgw_arena *arena, struct fgw_bytes access_key,
-                            struct fgw_access_key *out_key, struct fgw_user *out_user,
-                            struct fgw_error *error)
+static enum fgw_err key_get(struct fgw_meta *meta, struct fgw_arena *arena,
+                            struct fgw_bytes access_key, struct fgw_access_key *out_key,
+                            struct fgw_user *out_user, struct fgw_error *error)
 {
     static const struct {
         const char *name;
@@ -465,9 +465,8 @@ static enum fgw_err key_get(struct fgw_meta *meta, struct fgw_arena *arena, stru
         struct fgw_bytes name = fgw_bytes_str(USERS[i].name);
         if (fgw_bytes_eq(access_key, name)) {
             const char *secret = fgw_arena_printf(arena, "%s-secret", USERS[i].name);
-            *out_key = (struct fgw_access_key){.access_key = name,
-                                               .secret_key = fgw_bytes_str(secret),
-                                               .user_name = name};
+            *out_key = (struct fgw_access_key){
+                .access_key = name, .secret_key = fgw_bytes_str(secret), .user_name = name};
             *out_user = (struct fgw_user){.name = name,
                                           .canonical_id = name,
                                           .display_name = name,
@@ -494,10 +493,18 @@ static void free_meta(struct fgw_meta *meta)
 }
 
 static const struct fgw_meta_ops OPS = {
-    .bucket_create = bucket_create, .bucket_get = bucket_get,       .bucket_update = bucket_update,
-    .bucket_delete = bucket_delete, .bucket_list = bucket_list,     .object_get = object_get,
-    .object_put = object_put,       .object_delete = object_delete, .object_update = object_update,
-    .object_list = object_list,     .version_list = version_list,   .key_get = key_get,
+    .bucket_create = bucket_create,
+    .bucket_get = bucket_get,
+    .bucket_update = bucket_update,
+    .bucket_delete = bucket_delete,
+    .bucket_list = bucket_list,
+    .object_get = object_get,
+    .object_put = object_put,
+    .object_delete = object_delete,
+    .object_update = object_update,
+    .object_list = object_list,
+    .version_list = version_list,
+    .key_get = key_get,
     .free = free_meta,
 };
 

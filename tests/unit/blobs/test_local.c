@@ -186,18 +186,6 @@ static void roots_are_those_of_the_profile(void **state)
 
 /* -- holds ---------------------------------------------------------------------------------------- */
 
-static bool has_row(struct fgw_storage *storage, char table)
-{
-    struct fgw_buf rows;
-    char line[8];
-    fgw_buf_init(&rows, 0);
-    dump_rows(storage, &rows);
-    (void)snprintf(line, sizeof line, "1 %02x", table);
-    bool found = fgw_bytes_find(fgw_buf_bytes(&rows), fgw_bytes_str(line), 0) != SIZE_MAX;
-    fgw_buf_deinit(&rows);
-    return found;
-}
-
 static void copy_and_discard(struct fixture *fixture)
 {
     struct fgw_blobs *blobs = fgw_blobs_local_new(fixture->storage);

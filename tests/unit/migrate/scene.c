@@ -13,11 +13,10 @@ static struct fgw_arena arena;
 static const char multipart[] =
     "CREATE TABLE MultipartUploads (upload_id text, bucket text, key text, node_id text,"
     " created_at timestamp, expires_at timestamp, status text, PRIMARY KEY (upload_id));";
-static const char alpha[] =
-    "-- phase: expand\n"
-    "CREATE TABLE alpha (id text, v text, old text, PRIMARY KEY (id));\n"
-    "ALTER TABLE multipartuploads ADD rev blob;\n"
-    "INSERT INTO alpha (id, v) VALUES ('1', 'x;y');\n";
+static const char alpha[] = "-- phase: expand\n"
+                            "CREATE TABLE alpha (id text, v text, old text, PRIMARY KEY (id));\n"
+                            "ALTER TABLE multipartuploads ADD rev blob;\n"
+                            "INSERT INTO alpha (id, v) VALUES ('1', 'x;y');\n";
 static const char alpha_commented[] =
     "-- phase: expand\n-- note: the table's own\n\n"
     "CREATE TABLE alpha (id   text, /* ; */ v text, old text,\n PRIMARY KEY (id));\n"
@@ -33,23 +32,21 @@ static const char alpha_appended[] =
     "INSERT INTO alpha (id, v) VALUES ('1', 'x;y');\n"
     "CREATE TABLE alpha_more (id text, PRIMARY KEY (id));";
 static const char between[] = "CREATE TABLE between_files (id text, PRIMARY KEY (id));";
-static const char beta[] =
-    "CREATE TABLE beta (id text, at bigint, v text, PRIMARY KEY ((id), at))"
-    " WITH CLUSTERING ORDER BY (at DESC) AND default_time_to_live = 60;\n"
-    "ALTER TABLE alpha ADD w text;\n"
-    "ALTER TABLE beta WITH default_time_to_live = 0;";
+static const char beta[] = "CREATE TABLE beta (id text, at bigint, v text, PRIMARY KEY ((id), at))"
+                           " WITH CLUSTERING ORDER BY (at DESC) AND default_time_to_live = 60;\n"
+                           "ALTER TABLE alpha ADD w text;\n"
+                           "ALTER TABLE beta WITH default_time_to_live = 0;";
 static const char gamma_expand[] = "CREATE TABLE gamma (id text, PRIMARY KEY (id));";
-static const char contract_text[] =
-    "-- phase: contract\n-- min-compat: 20260102000000\n"
-    "ALTER TABLE alpha DROP old; DROP TABLE beta;";
+static const char contract_text[] = "-- phase: contract\n-- min-compat: 20260102000000\n"
+                                    "ALTER TABLE alpha DROP old; DROP TABLE beta;";
 
 static void build(struct fgw_migrate_set *set, const char *name, int count, const int64_t *versions,
                   const char *const *texts)
 {
     struct fgw_migrate_source sources[8];
     for (int i = 0; i < count; i++) {
-        sources[i] = (struct fgw_migrate_source){.version = versions[i], .name = "test",
-                                                 .text = texts[i], .text_len = strlen(texts[i])};
+        sources[i] = (struct fgw_migrate_source){
+            .version = versions[i], .name = "test", .text = texts[i], .text_len = strlen(texts[i])};
     }
     struct fgw_error error;
     fgw_error_init(&error);
@@ -139,9 +136,9 @@ void scene_calm(void)
 static void dump(const struct sim_proc *proc)
 {
     for (size_t i = 0; i < proc->report->finding_count; i++) {
-        (void)fprintf(stderr, "[%s] %s", proc->name,
-                      fgw_migrate_finding_text(&sim.arena, proc->report,
-                                               &proc->report->findings[i]));
+        (void)fprintf(
+            stderr, "[%s] %s", proc->name,
+            fgw_migrate_finding_text(&sim.arena, proc->report, &proc->report->findings[i]));
     }
 }
 
@@ -150,8 +147,8 @@ void scene_check_reports(void)
     assert_false(sim.failed);
     for (int i = 0; i < sim.proc_count; i++) {
         const struct sim_proc *proc = sim.procs[i];
-        bool said = proc->dead || proc->exit == FGW_MIGRATE_EXIT_OK
-                    || proc->exit == FGW_MIGRATE_EXIT_PENDING;
+        bool said = proc->dead || proc->exit == FGW_MIGRATE_EXIT_OK ||
+                    proc->exit == FGW_MIGRATE_EXIT_PENDING;
         for (size_t k = 0; !proc->dead && k < proc->report->finding_count; k++) {
             const struct fgw_migrate_finding *finding = &proc->report->findings[k];
             bool error = finding->severity == FGW_MIGRATE_ERROR;

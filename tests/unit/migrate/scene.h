@@ -9,15 +9,15 @@
  * and variants of it. */
 struct scene_sets {
     struct fgw_migrate_set shared, node;
-    struct fgw_migrate_set small;      /* multipart, alpha, beta */
-    struct fgw_migrate_set older;      /* multipart, alpha */
-    struct fgw_migrate_set contract;   /* small and a contract file that drops alpha.old, beta */
-    struct fgw_migrate_set newer;      /* small and one more expand file */
-    struct fgw_migrate_set edited;     /* small, alpha with another column type */
-    struct fgw_migrate_set commented;  /* small, alpha with other comments and blanks */
-    struct fgw_migrate_set appended;   /* small, alpha with one more statement */
-    struct fgw_migrate_set inserted;   /* small and a file between alpha and beta */
-    struct fgw_migrate_set gap;        /* small without alpha */
+    struct fgw_migrate_set small;     /* multipart, alpha, beta */
+    struct fgw_migrate_set older;     /* multipart, alpha */
+    struct fgw_migrate_set contract;  /* small and a contract file that drops alpha.old, beta */
+    struct fgw_migrate_set newer;     /* small and one more expand file */
+    struct fgw_migrate_set edited;    /* small, alpha with another column type */
+    struct fgw_migrate_set commented; /* small, alpha with other comments and blanks */
+    struct fgw_migrate_set appended;  /* small, alpha with one more statement */
+    struct fgw_migrate_set inserted;  /* small and a file between alpha and beta */
+    struct fgw_migrate_set gap;       /* small without alpha */
 };
 extern struct scene_sets sets;
 extern struct sim sim; /* one at a time; in static memory because it is large */
@@ -45,9 +45,10 @@ struct sim_proc *scene_command(const struct fgw_migrate_set *set, enum sim_comma
                                const struct fgw_migrate_options *changes);
 
 /* -- databases as found in the field -- */
-void scene_legacy(int64_t version);       /* every legacy table up to it, mirror clean there */
-void scene_compose(int s3objects_columns); /* the init service's tables, mirror dirty at 1754293669 */
-void scene_upload_rows(int count);        /* rows in MultipartUploads of the init service */
+void scene_legacy(int64_t version); /* every legacy table up to it, mirror clean there */
+void scene_compose(
+    int s3objects_columns);        /* the init service's tables, mirror dirty at 1754293669 */
+void scene_upload_rows(int count); /* rows in MultipartUploads of the init service */
 /* What golang-migrate's reader would say: -1 none, else LIMIT 1; *out_dirty. */
 int64_t scene_go_version(bool *out_dirty);
 

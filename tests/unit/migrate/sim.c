@@ -12,9 +12,16 @@
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
+static void *scheduler_fake;
+static const void *scheduler_bottom;
+static size_t scheduler_size;
 #define UNPOISON(p, n) __asan_unpoison_memory_region(p, n)
+#define LEAVE(keep, bottom, size) __sanitizer_start_switch_fiber(keep, bottom, size)
+#define ARRIVE(kept, bottom, size) __sanitizer_finish_switch_fiber(kept, bottom, size)
 #else
 #define UNPOISON(p, n) ((void)0)
+#define LEAVE(keep, bottom, size) ((void)0)
+#define ARRIVE(kept, bottom, size) ((void)0)
 #endif
 
 enum { STACK_SIZE = 256 * 1024 };
@@ -32,9 +39,6 @@ struct sim_coroutine {
 
 /* One simulation runs at a time in this thread. */
 static ucontext_t scheduler;
-static void *scheduler_fake;
-static const void *scheduler_bottom;
-static size_t scheduler_size;
 static struct sim_coroutine *running;
 static struct sim_coroutine *free_list;
 
@@ -70,23 +74,15 @@ void sim_fail(struct sim *sim, const char *format, ...)
 static void to_scheduler(bool last)
 {
     struct sim_coroutine *self = running;
-#if defined(__SANITIZE_ADDRESS__)
-    __sanitizer_start_switch_fiber(last ? NULL : &self->fake_stack, scheduler_bottom,
-                                   scheduler_size);
-#else
     (void)last;
-#endif
+    LEAVE(last ? NULL : &self->fake_stack, scheduler_bottom, scheduler_size);
     swapcontext(&self->context, &scheduler);
-#if defined(__SANITIZE_ADDRESS__)
-    __sanitizer_finish_switch_fiber(self->fake_stack, &scheduler_bottom, &scheduler_size);
-#endif
+    ARRIVE(self->fake_stack, &scheduler_bottom, &scheduler_size);
 }
 
 static void entry(void)
 {
-#if defined(__SANITIZE_ADDRESS__)
-    __sanitizer_finish_switch_fiber(NULL, &scheduler_bottom, &scheduler_size);
-#endif
+    ARRIVE(NULL, &scheduler_bottom, &scheduler_size);
     running->body(running->proc);
     running->over = true;
     to_scheduler(true);
@@ -110,8 +106,8 @@ static struct sim_coroutine *coroutine_new(struct sim_proc *proc, void (*body)(s
         free_list = c->next_free;
     } else {
         c = fgw_xcalloc(1, sizeof *c);
-        c->stack = mmap(NULL, STACK_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-                        0);
+        c->stack =
+            mmap(NULL, STACK_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         FGW_CHECK(c->stack != MAP_FAILED);
     }
     UNPOISON(c->stack, STACK_SIZE);
@@ -134,13 +130,9 @@ static void coroutine_free(struct sim_coroutine *c)
 static void resume(struct sim_coroutine *c)
 {
     running = c;
-#if defined(__SANITIZE_ADDRESS__)
-    __sanitizer_start_switch_fiber(&scheduler_fake, c->stack, STACK_SIZE);
-#endif
+    LEAVE(&scheduler_fake, c->stack, STACK_SIZE);
     swapcontext(&scheduler, &c->context);
-#if defined(__SANITIZE_ADDRESS__)
-    __sanitizer_finish_switch_fiber(scheduler_fake, NULL, NULL);
-#endif
+    ARRIVE(scheduler_fake, NULL, NULL);
     running = NULL;
 }
 
@@ -253,6 +245,7 @@ void sim_init(struct sim *sim, uint64_t seed)
     sim->ddl_ms = 400;
     sim->limit_us = UINT64_C(6) * 3600 * 1000000;
     sim->db.exists = true;
+    sim->holder = -1;
     fgw_arena_init(&sim->arena, 0);
 }
 
@@ -267,6 +260,7 @@ void sim_forget(struct sim *sim)
         fgw_xfree(proc);
     }
     sim->proc_count = 0;
+    sim->holder = -1;
 }
 
 void sim_deinit(struct sim *sim)

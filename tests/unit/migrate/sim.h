@@ -13,8 +13,16 @@
 #include "base/arena.h"
 #include "migrate/engine.h"
 
-enum { SIM_PROCS_MAX = 40, SIM_ROWS_MAX = 32, SIM_JOURNAL_MAX = 200, SIM_HISTORY_MAX = 400,
-       SIM_TABLES_MAX = 60, SIM_LATE_MAX = 64, SIM_MIRROR_MAX = 8, SIM_NODES_MAX = 40 };
+enum {
+    SIM_PROCS_MAX = 40,
+    SIM_ROWS_MAX = 32,
+    SIM_JOURNAL_MAX = 200,
+    SIM_HISTORY_MAX = 400,
+    SIM_TABLES_MAX = 60,
+    SIM_LATE_MAX = 64,
+    SIM_MIRROR_MAX = 8,
+    SIM_NODES_MAX = 40
+};
 
 #define SIM_NEVER UINT64_MAX
 
@@ -35,11 +43,11 @@ struct sim_shape {
 
 struct sim_table {
     char name[48];
-    struct sim_shape *shape;  /* newest first */
-    uint64_t readable_us;     /* reads fail before (SIM_NEVER: always) */
+    struct sim_shape *shape; /* newest first */
+    uint64_t readable_us;    /* reads fail before (SIM_NEVER: always) */
     struct sim_row rows[SIM_ROWS_MAX];
     int row_count;
-    int drops;                /* applied DROPs */
+    int drops; /* applied DROPs */
     uint64_t last_drop_us;
     int last_drop_proc;
 };
@@ -65,10 +73,23 @@ struct sim_db {
     int rows_lost;
 };
 
-enum sim_effect_kind { SIM_DDL, SIM_LOCK_INSERT, SIM_LOCK_UPDATE, SIM_STATE_INSERT, SIM_STATE_UPDATE,
-                       SIM_JOURNAL_INSERT, SIM_JOURNAL_UPDATE, SIM_HISTORY, SIM_NODE,
-                       SIM_MIRROR_INSERT, SIM_MIRROR_UPDATE, SIM_MIRROR_DELETE, SIM_ROW_WRITE,
-                       SIM_ROW_DELETE, SIM_KEYSPACE };
+enum sim_effect_kind {
+    SIM_DDL,
+    SIM_LOCK_INSERT,
+    SIM_LOCK_UPDATE,
+    SIM_STATE_INSERT,
+    SIM_STATE_UPDATE,
+    SIM_JOURNAL_INSERT,
+    SIM_JOURNAL_UPDATE,
+    SIM_HISTORY,
+    SIM_NODE,
+    SIM_MIRROR_INSERT,
+    SIM_MIRROR_UPDATE,
+    SIM_MIRROR_DELETE,
+    SIM_ROW_WRITE,
+    SIM_ROW_DELETE,
+    SIM_KEYSPACE
+};
 
 struct sim_effect {
     enum sim_effect_kind kind;
@@ -88,8 +109,17 @@ struct sim_effect {
 struct sim_coroutine;
 struct sim;
 
-enum sim_command { SIM_UP, SIM_STATUS, SIM_PLAN, SIM_VERIFY, SIM_REPAIR, SIM_FORCE, SIM_UNLOCK,
-                   SIM_WAIT, SIM_CHECK };
+enum sim_command {
+    SIM_UP,
+    SIM_STATUS,
+    SIM_PLAN,
+    SIM_VERIFY,
+    SIM_REPAIR,
+    SIM_FORCE,
+    SIM_UNLOCK,
+    SIM_WAIT,
+    SIM_CHECK
+};
 
 struct sim_proc {
     struct sim *sim;
@@ -106,31 +136,32 @@ struct sim_proc {
     void *side_argument;
     bool side_over;
     bool guarded;
-    bool dead;  /* killed */
+    bool dead; /* killed */
     bool over;
     enum fgw_migrate_exit exit;
     uint64_t started_us;
     uint64_t ended_us;
     /* faults */
-    int kill_at;      /* at the n-th kill site, -1: never */
-    int kill_point;   /* at this fgw_migrate_point, -1: never */
-    int pause_at;     /* at the n-th kill site */
+    int kill_at;    /* at the n-th kill site, -1: never */
+    int kill_point; /* at this fgw_migrate_point, -1: never */
+    int pause_at;   /* at the n-th kill site */
     uint64_t pause_us;
     uint64_t paused_until_us;
-    uint64_t cut_from_us, cut_to_us;       /* nothing reaches the database */
-    uint64_t deaf_from_us, deaf_to_us;     /* requests arrive, answers are lost */
+    uint64_t cut_from_us, cut_to_us;   /* nothing reaches the database */
+    uint64_t deaf_from_us, deaf_to_us; /* requests arrive, answers are lost */
     bool heartbeat_dead, heartbeat_cut;
-    int stop_at;      /* SIGTERM at the n-th site */
+    int stop_at; /* SIGTERM at the n-th site */
     bool stop;
     int64_t wall_offset_ms;
     double clock_rate;
     uint64_t clock_jump_us; /* VM suspend: added to boot time from jump_at on */
     int jump_at;
     bool jumped;
-    int sites;        /* kill sites passed */
+    int sites; /* kill sites passed */
     int points[FGW_MIGRATE_POINTS];
     int ddl_sent;
-    int writes;       /* effects submitted */
+    int ddl_strayed; /* sent after a pause that cost the lease: at most one */
+    int writes;                         /* effects submitted */
     uint64_t looked_us[SIM_TABLES_MAX]; /* last read_table, by table index */
 };
 
@@ -142,23 +173,30 @@ struct sim {
     struct sim_db db;
     struct sim_proc *procs[SIM_PROCS_MAX];
     int proc_count;
-    struct { uint64_t at_us; struct sim_effect *effect; } late[SIM_LATE_MAX];
+    struct {
+        uint64_t at_us;
+        struct sim_effect *effect;
+    } late[SIM_LATE_MAX];
     int late_count;
     void *stacks;
     /* faults, in parts per thousand of the requests */
     int lose_answer, lose_request, late_effect, refuse, answer_300;
     int ddl_lose_answer, ddl_late, ddl_300;
-    uint32_t ddl_late_ms;   /* 0: random up to 170 s */
-    uint32_t ddl_ms;        /* a DDL takes up to this long */
-    uint32_t stale_ms[2];   /* catalog as seen through each coordinator */
+    uint32_t ddl_late_ms; /* 0: random up to 170 s */
+    uint32_t ddl_ms;      /* a DDL takes up to this long */
+    uint32_t stale_ms[2]; /* catalog as seen through each coordinator */
     uint64_t stale_until_us;
-    bool never_visible;     /* DDL answers OK and does nothing */
-    bool unreadable;        /* new tables and columns cannot be read */
+    bool never_visible; /* DDL answers OK and does nothing */
+    bool unreadable;    /* new tables and columns cannot be read */
     bool deny_ddl, deny_control, read_only;
-    bool tampered;          /* a person changed the epoch: I2 is off */
+    bool tampered; /* a person changed the epoch: I2 is off */
     uint64_t limit_us;
-    struct { int64_t epoch; struct fgw_migrate_uuid owner; } epochs[400];
+    struct {
+        int64_t epoch;
+        struct fgw_migrate_uuid owner;
+    } epochs[400];
     int epoch_count;
+    int holder; /* process whose id the lock row carries; -1: none, or one that is gone */
     bool failed;
     char failure[400];
     int log_lines;
@@ -187,7 +225,7 @@ const struct fgw_migrate_finding *sim_finding(const struct sim_proc *proc,
 
 /* -- the database by hand -- */
 void sim_cql(struct sim *sim, const char *text);
-struct sim_table *sim_table(struct sim *sim, const char *name); /* NULL when never made */
+struct sim_table *sim_table(struct sim *sim, const char *name);         /* NULL when never made */
 struct fgw_migrate_table *sim_shape(struct sim *sim, const char *name); /* NULL when absent */
 void sim_drop(struct sim *sim, const char *name);
 void sim_mirror(struct sim *sim, int64_t version, bool dirty);

@@ -8,14 +8,13 @@
 #include "sim.h"
 
 static struct fgw_migrate_answer say(enum fgw_migrate_answer_class class, int ql_error,
-                                     const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+                                     const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 static struct fgw_migrate_answer say(enum fgw_migrate_answer_class class, int ql_error,
                                      const char *format, ...)
 {
-    struct fgw_migrate_answer answer = {.class = class, .ql_error = ql_error,
-                                        .server = "10.0.0.5:9042"};
+    struct fgw_migrate_answer answer = {
+        .class = class, .ql_error = ql_error, .server = "10.0.0.5:9042"};
     va_list args;
     va_start(args, format);
     (void)vsnprintf(answer.text, sizeof answer.text, format, args);
@@ -122,8 +121,8 @@ static void check_drop(struct sim *sim, struct sim_table *table, int proc)
     }
     const struct sim_proc *sender = proc < sim->proc_count ? sim->procs[proc] : NULL;
     bool again = table->drops > 0 && table->last_drop_proc != proc;
-    if (sender != NULL && again
-        && sender->looked_us[table - sim->db.tables] < table->last_drop_us) {
+    if (sender != NULL && again &&
+        sender->looked_us[table - sim->db.tables] < table->last_drop_us) {
         sim_fail(sim, "I7: %s dropped twice without a fresh look", table->name);
     }
     if (table->row_count > 0) {
@@ -141,8 +140,8 @@ static struct fgw_migrate_answer apply_alter(struct sim *sim,
     if (have == NULL) {
         return say(FGW_MIGRATE_NOT_FOUND, -301, "Object Not Found (ql error -301)");
     }
-    bool found = statement->column.name != NULL
-                 && fgw_migrate_table_find(have, statement->column.name) != NULL;
+    bool found = statement->column.name != NULL &&
+                 fgw_migrate_table_find(have, statement->column.name) != NULL;
     if (statement->class == FGW_MIGRATE_ADD_COLUMN && found) {
         return say(FGW_MIGRATE_ALREADY_EXISTS, -204, "Duplicate Column (ql error -204)");
     }
@@ -169,8 +168,9 @@ static struct fgw_migrate_answer apply_drop(struct sim *sim,
                                             const struct fgw_migrate_table *have, int proc)
 {
     if (have == NULL) {
-        return statement->guarded ? say(FGW_MIGRATE_OK, 0, "%s", "")
-                                  : say(FGW_MIGRATE_NOT_FOUND, -301, "Object Not Found (ql error -301)");
+        return statement->guarded
+                   ? say(FGW_MIGRATE_OK, 0, "%s", "")
+                   : say(FGW_MIGRATE_NOT_FOUND, -301, "Object Not Found (ql error -301)");
     }
     struct sim_table *table = sim_table(sim, statement->table);
     check_drop(sim, table, proc);
@@ -322,9 +322,9 @@ bool sim_control_usable(struct sim *sim, const char *name)
 {
     const struct fgw_migrate_table *have = sim_shape(sim, name);
     static const char *const key_of[][2] = {
-        {"schema_migrations", "version"},  {"fgw_schema_lock", "id"}, {"fgw_schema_state", "id"},
-        {"fgw_schema_journal", "set_name"}, {"fgw_schema_history", "set_name"},
-        {"fgw_schema_nodes", "node_id"}};
+        {"schema_migrations", "version"},   {"fgw_schema_lock", "id"},
+        {"fgw_schema_state", "id"},         {"fgw_schema_journal", "set_name"},
+        {"fgw_schema_history", "set_name"}, {"fgw_schema_nodes", "node_id"}};
     for (size_t i = 0; have != NULL && i < FGW_COUNT_OF(key_of); i++) {
         if (strcmp(key_of[i][0], name) == 0) {
             const struct fgw_migrate_column *key = fgw_migrate_table_find(have, key_of[i][1]);
@@ -345,8 +345,8 @@ static void check_epoch(struct sim *sim, const struct fgw_migrate_lock_row *next
                  next->epoch);
     }
     for (int i = 0; i < sim->epoch_count; i++) {
-        if (sim->epochs[i].epoch == next->epoch
-            && !fgw_migrate_uuid_eq(&sim->epochs[i].owner, &next->owner) && !sim->tampered) {
+        if (sim->epochs[i].epoch == next->epoch &&
+            !fgw_migrate_uuid_eq(&sim->epochs[i].owner, &next->owner) && !sim->tampered) {
             sim_fail(sim, "I2: two holders of epoch %" PRId64, next->epoch);
         }
     }
@@ -360,8 +360,8 @@ static bool update_lock(struct sim *sim, const struct sim_effect *effect)
 {
     struct fgw_migrate_lock_row *row = &sim->db.lock;
     const struct fgw_migrate_lock_row *seen = &effect->lock_seen;
-    if (!sim->db.have_lock || !fgw_migrate_uuid_eq(&row->owner, &seen->owner)
-        || row->epoch != seen->epoch || row->hb != seen->hb) {
+    if (!sim->db.have_lock || !fgw_migrate_uuid_eq(&row->owner, &seen->owner) ||
+        row->epoch != seen->epoch || row->hb != seen->hb) {
         return false;
     }
     struct fgw_migrate_lock_row next = *row;
@@ -375,6 +375,7 @@ static bool update_lock(struct sim *sim, const struct sim_effect *effect)
         memcpy(next.owner_desc, given->owner_desc, sizeof next.owner_desc);
         memcpy(next.build, given->build, sizeof next.build);
         check_epoch(sim, &next);
+        sim->holder = fgw_migrate_uuid_nil(&next.owner) ? -1 : effect->proc;
     }
     if (effect->set & FGW_MIGRATE_SET_HB) {
         next.hb = given->hb;
@@ -406,8 +407,8 @@ static bool write_state(struct sim *sim, const struct sim_effect *effect)
         db->have_state = true;
         return free;
     }
-    if (!db->have_state || db->state.epoch != effect->state_seen.epoch
-        || db->state.version != effect->state_seen.version) {
+    if (!db->have_state || db->state.epoch != effect->state_seen.epoch ||
+        db->state.version != effect->state_seen.version) {
         return false;
     }
     check_fence(sim, db->state.epoch, effect->state.epoch, "state");
@@ -424,8 +425,8 @@ static bool write_journal(struct sim *sim, const struct sim_effect *effect)
     struct sim_db *db = &sim->db;
     struct fgw_migrate_journal_row *row = NULL;
     for (int i = 0; i < db->journal_count; i++) {
-        bool same = db->journal[i].version == effect->journal.version
-                    && db->journal[i].stmt == effect->journal.stmt;
+        bool same = db->journal[i].version == effect->journal.version &&
+                    db->journal[i].stmt == effect->journal.stmt;
         row = same ? &db->journal[i] : row;
     }
     if (effect->kind == SIM_JOURNAL_INSERT) {
@@ -436,8 +437,8 @@ static bool write_journal(struct sim *sim, const struct sim_effect *effect)
         db->journal[db->journal_count++] = effect->journal;
         return true;
     }
-    if (row == NULL || row->epoch != effect->journal_seen.epoch
-        || row->state != effect->journal_seen.state) {
+    if (row == NULL || row->epoch != effect->journal_seen.epoch ||
+        row->state != effect->journal_seen.state) {
         return false;
     }
     check_fence(sim, row->epoch, effect->journal.epoch, "journal");
@@ -457,8 +458,8 @@ static bool write_mirror(struct sim *sim, const struct sim_effect *effect)
         FGW_CHECK(db->mirror_count < SIM_MIRROR_MAX);
         db->mirror[db->mirror_count++] = effect->mirror;
         db->mirror_seen = applied = true;
-    } else if (effect->kind == SIM_MIRROR_UPDATE && at >= 0
-               && db->mirror[at].dirty != effect->mirror.dirty) {
+    } else if (effect->kind == SIM_MIRROR_UPDATE && at >= 0 &&
+               db->mirror[at].dirty != effect->mirror.dirty) {
         db->mirror[at].dirty = effect->mirror.dirty;
         applied = true;
     } else if (effect->kind == SIM_MIRROR_DELETE && at >= 0) {
@@ -556,8 +557,8 @@ struct fgw_migrate_answer sim_apply(struct sim *sim, const struct sim_effect *ef
     if (!sim->db.exists && effect->kind != SIM_KEYSPACE) {
         return say(FGW_MIGRATE_NOT_FOUND, -308, "Keyspace Not Found (ql error -308)");
     }
-    if (sim->read_only || (control != NULL && sim->deny_control)
-        || ((effect->kind == SIM_DDL || effect->kind == SIM_KEYSPACE) && sim->deny_ddl)) {
+    if (sim->read_only || (control != NULL && sim->deny_control) ||
+        ((effect->kind == SIM_DDL || effect->kind == SIM_KEYSPACE) && sim->deny_ddl)) {
         return say(FGW_MIGRATE_AUTH, -4, "Unauthorized (ql error -4)");
     }
     if (control != NULL && !sim_control_usable(sim, control)) {

@@ -107,8 +107,8 @@ static void log_line(void *context, enum fgw_migrate_log_level level, const char
 static struct fgw_migrate_answer plain(enum fgw_migrate_answer_class class, int ql_error,
                                        const char *text)
 {
-    struct fgw_migrate_answer answer = {.class = class, .ql_error = ql_error,
-                                        .server = "10.0.0.5:9042"};
+    struct fgw_migrate_answer answer = {
+        .class = class, .ql_error = ql_error, .server = "10.0.0.5:9042"};
     (void)snprintf(answer.text, sizeof answer.text, "%s", text);
     return answer;
 }
@@ -130,8 +130,8 @@ static void travel(struct sim_proc *proc)
 
 static bool cut_off(struct sim_proc *proc, bool heartbeat)
 {
-    bool cut = within(proc->sim, proc->cut_from_us, proc->cut_to_us)
-               || (heartbeat && proc->heartbeat_cut);
+    bool cut =
+        within(proc->sim, proc->cut_from_us, proc->cut_to_us) || (heartbeat && proc->heartbeat_cut);
     if (cut) {
         sim_sleep_us(proc, 2000000);
         sim_site(proc);
@@ -190,6 +190,22 @@ static struct fgw_migrate_answer timed_out(struct sim_proc *proc, uint64_t us)
     return plain(FGW_MIGRATE_UNKNOWN, 0, "timed out");
 }
 
+/* A statement leaves only a process that holds the lease, but for the one that was already checked
+ * when the process was stopped. Control tables are made without a lock. */
+static void check_holder(struct sim_proc *proc, const char *text)
+{
+    struct sim *sim = proc->sim;
+    bool control = strstr(text, "fgw_schema_") != NULL || strstr(text, "schema_migrations") != NULL;
+    bool excused = control || sim->tampered || proc->clock_rate < 0.7;
+    if (excused || sim->holder == proc->index) {
+        return;
+    }
+    bool stopped = proc->pause_us > 0 && proc->pause_at >= 0 && proc->sites > proc->pause_at;
+    if (!stopped || ++proc->ddl_strayed > 1) {
+        sim_fail(sim, "%s sends without the lease: %s", proc->name, text);
+    }
+}
+
 /* Writes: site, travel, apply, travel, site; with the faults of the run. */
 static struct fgw_migrate_answer submit(struct sim_proc *proc, bool heartbeat,
                                         struct sim_effect *effect, bool *out_applied)
@@ -203,7 +219,10 @@ static struct fgw_migrate_answer submit(struct sim_proc *proc, bool heartbeat,
         return plain(FGW_MIGRATE_UNREACHABLE, 0, "no connection");
     }
     proc->writes++;
-    proc->ddl_sent += ddl ? 1 : 0;
+    if (ddl) {
+        proc->ddl_sent++;
+        check_holder(proc, effect->text);
+    }
     travel(proc);
     if (chance(sim, sim->refuse)) {
         sim_site(proc);
@@ -235,11 +254,11 @@ static struct fgw_migrate_answer submit(struct sim_proc *proc, bool heartbeat,
     sim_site(proc);
     if (chance(sim, ddl ? sim->ddl_300 : sim->answer_300)) {
         *out_applied = false; /* yugabyte-db #2542, #29108: applied, and told otherwise */
-        return chance(sim, 500) ? answer.class == FGW_MIGRATE_OK && !ddl
-                                      ? answer
-                                      : plain(FGW_MIGRATE_UNKNOWN, -300, "(ql error -300)")
-                                : plain(FGW_MIGRATE_UNKNOWN, -300,
-                                        "Duplicate request (ql error -300)");
+        return chance(sim, 500)
+                   ? answer.class == FGW_MIGRATE_OK && !ddl
+                         ? answer
+                         : plain(FGW_MIGRATE_UNKNOWN, -300, "(ql error -300)")
+                   : plain(FGW_MIGRATE_UNKNOWN, -300, "Duplicate request (ql error -300)");
     }
     return answer;
 }
@@ -308,9 +327,8 @@ static struct fgw_migrate_answer list_tables(void *context, const char *keyspace
 static const struct sim_shape *shape_seen(struct sim *sim, const struct sim_table *table,
                                           unsigned coordinator)
 {
-    uint64_t stale_us = sim->now_us < sim->stale_until_us
-                            ? (uint64_t)sim->stale_ms[coordinator % 2] * 1000
-                            : 0;
+    uint64_t stale_us =
+        sim->now_us < sim->stale_until_us ? (uint64_t)sim->stale_ms[coordinator % 2] * 1000 : 0;
     uint64_t at_us = sim->now_us > stale_us ? sim->now_us - stale_us : 0;
     const struct sim_shape *shape = table->shape;
     while (shape != NULL && shape->at_us > at_us) {
@@ -353,7 +371,8 @@ static struct fgw_migrate_answer probe(void *context, const char *keyspace,
     struct sim_table *table = sim_table(proc->sim, want->name);
     const struct fgw_migrate_table *have = sim_shape(proc->sim, want->name);
     if (have == NULL) {
-        return end_read(proc, plain(FGW_MIGRATE_NOT_FOUND, -301, "Object Not Found (ql error -301)"));
+        return end_read(proc,
+                        plain(FGW_MIGRATE_NOT_FOUND, -301, "Object Not Found (ql error -301)"));
     }
     if (proc->sim->now_us < table->readable_us) {
         return end_read(proc, plain(FGW_MIGRATE_UNKNOWN, -300,
@@ -363,8 +382,8 @@ static struct fgw_migrate_answer probe(void *context, const char *keyspace,
     if (control_denied) {
         return end_read(proc, plain(FGW_MIGRATE_AUTH, -4, "Unauthorized (ql error -4)"));
     }
-    *out_rows = table->row_count > 0
-                || (strcmp(want->name, "schema_migrations") == 0 && proc->sim->db.mirror_count > 0);
+    *out_rows = table->row_count > 0 ||
+                (strcmp(want->name, "schema_migrations") == 0 && proc->sim->db.mirror_count > 0);
     return end_read(proc, plain(FGW_MIGRATE_OK, 0, ""));
 }
 
@@ -381,8 +400,8 @@ static bool begin_control(struct sim_proc *proc, bool heartbeat, const char *tab
         return false;
     }
     if (!sim_control_usable(proc->sim, table)) {
-        *out_answer = end_read(proc, plain(FGW_MIGRATE_NOT_FOUND, -301,
-                                           "Object Not Found (ql error -301)"));
+        *out_answer =
+            end_read(proc, plain(FGW_MIGRATE_NOT_FOUND, -301, "Object Not Found (ql error -301)"));
         return false;
     }
     return true;
@@ -422,8 +441,8 @@ static struct fgw_migrate_answer lock_update(void *context, enum fgw_migrate_lan
                                              bool *out_applied)
 {
     (void)keyspace;
-    struct sim_effect effect = {.kind = SIM_LOCK_UPDATE, .lock = *row, .lock_seen = *seen,
-                                .set = set};
+    struct sim_effect effect = {
+        .kind = SIM_LOCK_UPDATE, .lock = *row, .lock_seen = *seen, .set = set};
     return submit(proc_of(context), lane == FGW_MIGRATE_HEARTBEAT, &effect, out_applied);
 }
 
@@ -498,8 +517,7 @@ static struct fgw_migrate_answer journal_update(void *context, const char *keysp
 {
     (void)keyspace;
     (void)set;
-    struct sim_effect effect = {.kind = SIM_JOURNAL_UPDATE, .journal = *row,
-                                .journal_seen = *seen};
+    struct sim_effect effect = {.kind = SIM_JOURNAL_UPDATE, .journal = *row, .journal_seen = *seen};
     return submit(proc_of(context), false, &effect, out_applied);
 }
 
@@ -560,8 +578,7 @@ static struct fgw_migrate_answer mirror_read(void *context, const char *keyspace
 }
 
 static struct fgw_migrate_answer mirror_insert(void *context, const char *keyspace,
-                                               struct fgw_migrate_mirror_row row,
-                                               bool *out_applied)
+                                               struct fgw_migrate_mirror_row row, bool *out_applied)
 {
     (void)keyspace;
     struct sim_effect effect = {.kind = SIM_MIRROR_INSERT, .mirror = row};
@@ -569,16 +586,14 @@ static struct fgw_migrate_answer mirror_insert(void *context, const char *keyspa
 }
 
 static struct fgw_migrate_answer mirror_update(void *context, const char *keyspace,
-                                               struct fgw_migrate_mirror_row row,
-                                               bool *out_applied)
+                                               struct fgw_migrate_mirror_row row, bool *out_applied)
 {
     (void)keyspace;
     struct sim_effect effect = {.kind = SIM_MIRROR_UPDATE, .mirror = row};
     return submit(proc_of(context), false, &effect, out_applied);
 }
 
-static struct fgw_migrate_answer mirror_delete(void *context, const char *keyspace,
-                                               int64_t version)
+static struct fgw_migrate_answer mirror_delete(void *context, const char *keyspace, int64_t version)
 {
     (void)keyspace;
     bool applied;
@@ -601,7 +616,8 @@ static struct fgw_migrate_answer rows_read(void *context, const char *keyspace,
     }
     struct sim_table *table = sim_table(proc->sim, want->name);
     if (sim_shape(proc->sim, want->name) == NULL) {
-        return end_read(proc, plain(FGW_MIGRATE_NOT_FOUND, -301, "Object Not Found (ql error -301)"));
+        return end_read(proc,
+                        plain(FGW_MIGRATE_NOT_FOUND, -301, "Object Not Found (ql error -301)"));
     }
     *out_rows = fgw_arena_zalloc(arena, (limit + 1) * sizeof(**out_rows));
     *out_count = 0;
@@ -623,14 +639,12 @@ static struct fgw_migrate_answer rows_read(void *context, const char *keyspace,
         }
         (*out_rows)[(*out_count)++].cells = cells;
     }
-    *cursor = i < table->row_count
-                  ? fgw_bytes_str(fgw_arena_printf(arena, "%d", i))
-                  : fgw_bytes(NULL, 0);
+    *cursor =
+        i < table->row_count ? fgw_bytes_str(fgw_arena_printf(arena, "%d", i)) : fgw_bytes(NULL, 0);
     return end_read(proc, plain(FGW_MIGRATE_OK, 0, ""));
 }
 
-static struct sim_row row_from(const struct fgw_migrate_table *table,
-                               const struct fgw_bytes *cells)
+static struct sim_row row_from(const struct fgw_migrate_table *table, const struct fgw_bytes *cells)
 {
     struct sim_row row = {.count = 0};
     for (size_t i = 0; i < table->column_count; i++) {
@@ -674,8 +688,8 @@ static struct fgw_migrate_answer row_check(void *context, const char *keyspace,
         int same = 0;
         for (int a = 0; a < row.count; a++) {
             for (int b = 0; b < table->rows[i].count; b++) {
-                same += strcmp(row.cells[a].column, table->rows[i].cells[b].column) == 0
-                        && strcmp(row.cells[a].value, table->rows[i].cells[b].value) == 0;
+                same += strcmp(row.cells[a].column, table->rows[i].cells[b].column) == 0 &&
+                        strcmp(row.cells[a].value, table->rows[i].cells[b].value) == 0;
             }
         }
         *out_found = *out_found || same == row.count;

@@ -176,8 +176,7 @@ static void row04_holder_stopped_for_two_leases(void **state)
         sim_run(&sim);
         scene_check_reports();
         assert_int_equal(other->exit, FGW_MIGRATE_EXIT_OK);
-        assert_true(sleeper->exit == FGW_MIGRATE_EXIT_OK
-                    || sleeper->exit == FGW_MIGRATE_EXIT_LOST);
+        assert_true(sleeper->exit == FGW_MIGRATE_EXIT_OK || sleeper->exit == FGW_MIGRATE_EXIT_LOST);
         lost += sleeper->exit == FGW_MIGRATE_EXIT_LOST;
         scene_check_final(&sets.small);
         sim_deinit(&sim);
@@ -194,8 +193,7 @@ static void row05_stale_ddl_after_takeover(void **state)
         sim_deinit(&sim);
         restart((uint64_t)seed);
         sim.ddl_late = 400;
-        sim_add(&sim, "first", &sets.small, SIM_UP, 0)->kill_at =
-            (int)(150 + sim_below(&sim, 250));
+        sim_add(&sim, "first", &sets.small, SIM_UP, 0)->kill_at = (int)(150 + sim_below(&sim, 250));
         struct sim_proc *second = sim_add(&sim, "second", &sets.small, SIM_UP, 100);
         sim_run(&sim);
         scene_check_reports();
@@ -245,6 +243,23 @@ static void row06_lost_before_the_lease_ends(void **state)
     scene_check_final(&sets.small);
 }
 
+/* However long a statement takes: while heartbeats flow nobody takes over. */
+static void row06_long_statements_keep_the_lease(void **state)
+{
+    (void)state;
+    prepare_control();
+    sim.ddl_ms = 170000;
+    start_many(&sets.small, 3, 1000);
+    for (int i = 0; i < 3; i++) {
+        sim.procs[i]->options.timing.wait_limit_ms = 7200000;
+    }
+    sim_run(&sim);
+    scene_check_reports();
+    all_ready();
+    sim.ddl_ms = 400;
+    scene_check_final(&sets.small);
+}
+
 static void row07_clocks(void **state)
 {
     (void)state;
@@ -262,8 +277,8 @@ static void row07_clocks(void **state)
             scene_check_reports();
             for (int i = 0; i < 4; i++) {
                 /* x10 may cost a takeover, never the result */
-                bool allowed = sim.procs[i]->exit == FGW_MIGRATE_EXIT_OK
-                               || (r == 4 && sim.procs[i]->exit == FGW_MIGRATE_EXIT_LOST);
+                bool allowed = sim.procs[i]->exit == FGW_MIGRATE_EXIT_OK ||
+                               (r == 4 && sim.procs[i]->exit == FGW_MIGRATE_EXIT_LOST);
                 assert_true(allowed);
             }
             scene_converge(&sets.small, 1);
@@ -284,10 +299,9 @@ static void row08_suspend(void **state)
         sim_run(&sim);
         scene_check_reports();
         /* never goes on as if nothing had happened: either not the holder yet, or lost */
-        assert_true(proc->exit == FGW_MIGRATE_EXIT_OK || proc->exit == FGW_MIGRATE_EXIT_LOST
-                    || proc->exit == FGW_MIGRATE_EXIT_UNREACHABLE
-                    || proc->exit == FGW_MIGRATE_EXIT_FAILED
-                    || proc->exit == FGW_MIGRATE_EXIT_LOCKED);
+        assert_true(proc->exit == FGW_MIGRATE_EXIT_OK || proc->exit == FGW_MIGRATE_EXIT_LOST ||
+                    proc->exit == FGW_MIGRATE_EXIT_UNREACHABLE ||
+                    proc->exit == FGW_MIGRATE_EXIT_FAILED || proc->exit == FGW_MIGRATE_EXIT_LOCKED);
         scene_converge(&sets.small, 2);
         scene_check_final(&sets.small);
         sim_deinit(&sim);
@@ -316,9 +330,9 @@ static void row09_partitions(void **state)
             sim_run(&sim);
             scene_check_reports();
             assert_int_equal((victim == holder ? waiter : holder)->exit, FGW_MIGRATE_EXIT_OK);
-            assert_true(victim->exit == FGW_MIGRATE_EXIT_OK
-                        || victim->exit == FGW_MIGRATE_EXIT_LOST
-                        || victim->exit == FGW_MIGRATE_EXIT_UNREACHABLE);
+            assert_true(victim->exit == FGW_MIGRATE_EXIT_OK ||
+                        victim->exit == FGW_MIGRATE_EXIT_LOST ||
+                        victim->exit == FGW_MIGRATE_EXIT_UNREACHABLE);
             scene_converge(&sets.small, 1);
             scene_check_final(&sets.small);
         }
@@ -489,8 +503,9 @@ static void chaos(void **state)
     for (int seed = 1; seed <= runs; seed++) {
         sim_deinit(&sim);
         restart((uint64_t)seed);
-        int *const faults[] = {&sim.lose_answer, &sim.lose_request, &sim.late_effect, &sim.refuse,
-                               &sim.answer_300, &sim.ddl_lose_answer, &sim.ddl_late, &sim.ddl_300};
+        int *const faults[] = {&sim.lose_answer, &sim.lose_request, &sim.late_effect,
+                               &sim.refuse,      &sim.answer_300,   &sim.ddl_lose_answer,
+                               &sim.ddl_late,    &sim.ddl_300};
         for (size_t i = 0; i < 8; i++) {
             *faults[i] = sim_below(&sim, 3) == 0 ? (int)sim_below(&sim, i < 5 ? 40 : 200) : 0;
         }
@@ -541,6 +556,7 @@ int main(void)
         SCENE_TEST(row05_stale_ddl_after_takeover),
         SCENE_TEST(row06_heartbeat_dead_or_cut),
         SCENE_TEST(row06_lost_before_the_lease_ends),
+        SCENE_TEST(row06_long_statements_keep_the_lease),
         SCENE_TEST(row07_clocks),
         SCENE_TEST(row08_suspend),
         SCENE_TEST(row09_partitions),

@@ -70,13 +70,12 @@ static void row27_out_of_order_and_missing(void **state)
     (void)state;
     assert_int_equal(up(&sets.small), 0);
     assert_int_equal(up(&sets.inserted), FGW_MIGRATE_EXIT_DRIFT);
-    const struct fgw_migrate_finding *finding =
-        sim_finding(sim.procs[0], FGW_MIGRATE_OUT_OF_ORDER);
+    const struct fgw_migrate_finding *finding = sim_finding(sim.procs[0], FGW_MIGRATE_OUT_OF_ORDER);
     assert_non_null(finding);
     assert_non_null(strstr(finding->step, "shared/20260101120000"));
     assert_string_equal(finding->next, "fgw migrate up --allow-out-of-order --keyspace ks");
-    struct sim_proc *proc = scene_command(&sets.inserted, SIM_UP, &(struct fgw_migrate_options){
-        .allow_out_of_order = true});
+    struct sim_proc *proc = scene_command(
+        &sets.inserted, SIM_UP, &(struct fgw_migrate_options){.allow_out_of_order = true});
     assert_int_equal(proc->exit, 0);
     scene_check_final(&sets.inserted);
     /* a build without a file that was applied */
@@ -114,9 +113,12 @@ static void row28_schema_newer_or_older(void **state)
     sim_deinit(&sim);
     sim_init(&sim, 2);
     assert_int_equal(up(&sets.small), 0);
-    assert_int_equal(scene_command(&sets.contract, SIM_UP, &(struct fgw_migrate_options){
-                                       .contract = true})->exit, 0);
-    static const enum sim_command commands[] = {SIM_UP, SIM_CHECK, SIM_WAIT, SIM_VERIFY, SIM_REPAIR};
+    assert_int_equal(
+        scene_command(&sets.contract, SIM_UP, &(struct fgw_migrate_options){.contract = true})
+            ->exit,
+        0);
+    static const enum sim_command commands[] = {SIM_UP, SIM_CHECK, SIM_WAIT, SIM_VERIFY,
+                                                SIM_REPAIR};
     for (size_t i = 0; i < 5; i++) {
         struct sim_proc *proc = scene_command(&sets.older, commands[i], &none);
         assert_int_equal(proc->exit, FGW_MIGRATE_EXIT_INCOMPATIBLE);
@@ -190,8 +192,9 @@ static void row29_intent_of_another_text(void **state)
     assert_int_equal(up(&sets.small), FGW_MIGRATE_EXIT_DRIFT);
     assert_non_null(sim_finding(sim.procs[0], FGW_MIGRATE_EDITED));
     assert_int_equal(sim.db.ddl_applied, ddl);
-    struct sim_proc *repair = scene_command(&sets.small, SIM_REPAIR, &(struct fgw_migrate_options){
-        .apply = true, .allow_drop_empty = true});
+    struct sim_proc *repair =
+        scene_command(&sets.small, SIM_REPAIR,
+                      &(struct fgw_migrate_options){.apply = true, .allow_drop_empty = true});
     assert_int_equal(repair->exit, 0);
     (void)made;
     scene_check_final(&sets.small);
@@ -224,8 +227,9 @@ static void row30_contract_waits_for_nodes(void **state)
     struct sim_proc *plan = scene_command(&sets.contract, SIM_PLAN, &finish);
     assert_int_equal(plan->exit, FGW_MIGRATE_EXIT_INCOMPATIBLE);
     assert_int_equal(plan->writes, 0);
-    proc = scene_command(&sets.contract, SIM_UP, &(struct fgw_migrate_options){
-        .contract = true, .ignore_nodes = "kuri-1, kuri-9"});
+    proc = scene_command(
+        &sets.contract, SIM_UP,
+        &(struct fgw_migrate_options){.contract = true, .ignore_nodes = "kuri-1, kuri-9"});
     assert_int_equal(proc->exit, 0);
     assert_null(sim_shape(&sim, "beta"));
     assert_null(fgw_migrate_table_find(sim_shape(&sim, "alpha"), "old"));
@@ -243,8 +247,8 @@ static void row30_contract_never_drops_rows(void **state)
     static const char *const columns[] = {"id", "at"};
     static const char *const values[] = {"1", "2"};
     sim_row(&sim, "beta", 2, columns, values);
-    struct sim_proc *proc = scene_command(&sets.contract, SIM_UP, &(struct fgw_migrate_options){
-        .contract = true});
+    struct sim_proc *proc =
+        scene_command(&sets.contract, SIM_UP, &(struct fgw_migrate_options){.contract = true});
     assert_int_equal(proc->exit, FGW_MIGRATE_EXIT_FAILED);
     assert_non_null(strstr(sim_finding(proc, FGW_MIGRATE_STATEMENT_FAILED)->cause, "holds rows"));
     assert_int_equal(sim_table(&sim, "beta")->row_count, 1);
@@ -314,8 +318,8 @@ static void row31_keyspace_and_permissions(void **state)
     assert_string_equal(sim_finding(sim.procs[0], FGW_MIGRATE_KEYSPACE_MISSING)->next,
                         "fgw db-init");
     assert_int_equal(sim.procs[0]->writes, 0);
-    struct sim_proc *proc = scene_command(&sets.small, SIM_UP, &(struct fgw_migrate_options){
-        .create_keyspace = true});
+    struct sim_proc *proc =
+        scene_command(&sets.small, SIM_UP, &(struct fgw_migrate_options){.create_keyspace = true});
     assert_int_equal(proc->exit, 0);
     scene_check_final(&sets.small);
     /* wrong role of the keyspace */
@@ -434,12 +438,41 @@ static void row35_unlock(void **state)
     sim.db.mirror[0].dirty = true;
     sim_add(&sim, "dead", &sets.small, SIM_UP, 0)->kill_point = FGW_MIGRATE_AT_S9;
     sim_run(&sim);
-    struct sim_proc *unlock = scene_command(&sets.small, SIM_UNLOCK, &(struct fgw_migrate_options){
-        .epoch = sim.db.lock.epoch});
+    struct sim_proc *unlock = scene_command(
+        &sets.small, SIM_UNLOCK, &(struct fgw_migrate_options){.epoch = sim.db.lock.epoch});
     assert_int_equal(unlock->exit, 0);
     uint64_t before_us = sim.now_us;
     scene_converge(&sets.small, 1);
     assert_true(sim.now_us - before_us < UINT64_C(20000000));
+}
+
+/* The holder is fenced in the middle of a statement, and its successor is at the same one before
+ * the answer comes: what the successor records stands. */
+static void row35_fenced_holder_cannot_overwrite(void **state)
+{
+    (void)state;
+    int lost = 0;
+    for (int seed = 1; seed <= scene_seeds(150); seed++) {
+        sim_deinit(&sim);
+        sim_init(&sim, (uint64_t)seed);
+        sim.ddl_ms = 1500;
+        struct sim_proc *holder = sim_add(&sim, "holder", &sets.small, SIM_UP, 0);
+        while (!holder->over && holder->points[FGW_MIGRATE_AT_S1] < 2) {
+            sim_run_until(&sim, sim.now_us + 5000);
+        }
+        sim_run_until(&sim, sim.now_us + sim_below(&sim, 3000000));
+        struct sim_proc *rude = sim_add(&sim, "rude", &sets.small, SIM_UNLOCK, 0);
+        rude->options.epoch = sim.db.lock.epoch;
+        rude->options.even_if_alive = true;
+        struct sim_proc *next = sim_add(&sim, "next", &sets.small, SIM_UP, sim_below(&sim, 100));
+        sim_run(&sim);
+        scene_check_reports();
+        lost += holder->exit == FGW_MIGRATE_EXIT_LOST;
+        assert_int_equal(next->exit, 0);
+        sim.ddl_ms = 400;
+        scene_check_final(&sets.small);
+    }
+    assert_true(lost > 20);
 }
 
 static void row35_force(void **state)
@@ -470,8 +503,8 @@ static void row35_force(void **state)
     assert_int_equal(sim.db.state.version, 1756300000);
     bool written = false;
     for (int i = 0; i < sim.db.history_count; i++) {
-        written = written || (strcmp(sim.db.history[i].event, "force") == 0
-                              && strcmp(sim.db.history[i].reason, "because") == 0);
+        written = written || (strcmp(sim.db.history[i].event, "force") == 0 &&
+                              strcmp(sim.db.history[i].reason, "because") == 0);
     }
     assert_true(written);
     assert_int_equal(up(&sets.small), 0);
@@ -489,8 +522,8 @@ static void row35_two_repairs_at_once(void **state)
         (void)up(&sets.small);
         sim_forget(&sim);
         for (int i = 0; i < 2; i++) {
-            struct sim_proc *proc = sim_add(&sim, "r", &sets.small, SIM_REPAIR,
-                                            sim_below(&sim, 500));
+            struct sim_proc *proc =
+                sim_add(&sim, "r", &sets.small, SIM_REPAIR, sim_below(&sim, 500));
             proc->options.apply = proc->options.allow_drop_empty = true;
         }
         sim_run(&sim);
@@ -543,8 +576,8 @@ static void row36_db_init_among_waiting_nodes(void **state)
 static void row37_refused_before_the_database(void **state)
 {
     (void)state;
-    struct sim_proc *proc = scene_command(&sets.small, SIM_FORCE, &(struct fgw_migrate_options){
-        .version = 20260102000000});
+    struct sim_proc *proc = scene_command(&sets.small, SIM_FORCE,
+                                          &(struct fgw_migrate_options){.version = 20260102000000});
     assert_int_equal(proc->exit, FGW_MIGRATE_EXIT_USAGE);
     assert_int_equal(proc->sites, 0);
     assert_int_equal(sim.db.table_count, 0);
@@ -632,8 +665,9 @@ static void worst_exit(void **state)
     static const int order[] = {1, 2, 7, 10, 4, 5, 9, 8, 6, 3, 0};
     for (size_t a = 0; a < 11; a++) {
         for (size_t b = a; b < 11; b++) {
-            assert_int_equal(fgw_migrate_worse((enum fgw_migrate_exit)order[b],
-                                               (enum fgw_migrate_exit)order[a]), order[a]);
+            assert_int_equal(
+                fgw_migrate_worse((enum fgw_migrate_exit)order[b], (enum fgw_migrate_exit)order[a]),
+                order[a]);
         }
     }
 }
@@ -659,6 +693,7 @@ int main(void)
         SCENE_TEST(row33_data_step_killed),
         SCENE_TEST(row34_signals),
         SCENE_TEST(row35_unlock),
+        SCENE_TEST(row35_fenced_holder_cannot_overwrite),
         SCENE_TEST(row35_force),
         SCENE_TEST(row35_two_repairs_at_once),
         SCENE_TEST(row36_db_init_again_and_again),

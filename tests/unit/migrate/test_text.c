@@ -59,7 +59,9 @@ static void row32_splitting(void **state)
         {"a /* it's ; */ b ; c", 2, "a b"},
         {"a /* /* */ b; c", 2, "a b"},
         {"a\r\n;\r\nb\r\n", 2, "a"},
-        {"\xEF\xBB\xBF" "a;b", 2, "a"},
+        {"\xEF\xBB\xBF"
+         "a;b",
+         2, "a"},
         {"a -- x\r b; c", 2, "a b"},
         {"a--x", 1, "a"},
         {"v = v - 1", 1, "v = v - 1"},
@@ -79,14 +81,14 @@ static void row32_splitting(void **state)
 static void row32_refused(void **state)
 {
     (void)state;
-    static const char *const cases[] = {"'open", "\"open", "$$open", "/* open", "a 'x''", "a # b",
-                                        "a ~", "a \x01", "\xC3\xA9", "a\n\nb 'open"};
+    static const char *const cases[] = {"'open", "\"open", "$$open", "/* open",  "a 'x''",
+                                        "a # b", "a ~",    "a \x01", "\xC3\xA9", "a\n\nb 'open"};
     for (size_t i = 0; i < FGW_COUNT_OF(cases); i++) {
         struct fgw_migrate_texts texts;
         struct fgw_error error;
         fgw_error_init(&error);
-        if (fgw_migrate_split(&arena, fgw_bytes_str(cases[i]), &error, &texts) != FGW_ERR_PARSE
-            || strstr(fgw_error_message(&error), "line ") == NULL) {
+        if (fgw_migrate_split(&arena, fgw_bytes_str(cases[i]), &error, &texts) != FGW_ERR_PARSE ||
+            strstr(fgw_error_message(&error), "line ") == NULL) {
             fail_msg("case %zu", i);
         }
     }
@@ -124,9 +126,10 @@ static void row32_large_file(void **state)
 static void row32_every_prefix(void **state)
 {
     (void)state;
-    static const char text[] = "\xEF\xBB\xBF-- it's\r\nCREATE TABLE t (a text, \"b\"\"c\" int,"
-                               " PRIMARY KEY ((a), b)) WITH CLUSTERING ORDER BY (b DESC);"
-                               "/* x */ INSERT INTO t (a) VALUES ('y''z', $$;$$, -1e-3, 0xab); // e";
+    static const char text[] =
+        "\xEF\xBB\xBF-- it's\r\nCREATE TABLE t (a text, \"b\"\"c\" int,"
+        " PRIMARY KEY ((a), b)) WITH CLUSTERING ORDER BY (b DESC);"
+        "/* x */ INSERT INTO t (a) VALUES ('y''z', $$;$$, -1e-3, 0xab); // e";
     for (size_t len = 0; len < sizeof text; len++) {
         uint8_t *copy = fgw_xmalloc(len == 0 ? 1 : len);
         memcpy(copy, text, len);
@@ -146,14 +149,14 @@ static void hashes(void **state)
     (void)state;
     char sha[FGW_MIGRATE_SHA_MAX];
     fgw_migrate_sha(fgw_bytes_str("abc"), sha); /* FIPS 180-4 */
-    assert_string_equal(
-        sha, "s1:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    assert_string_equal(sha, "s1:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
     struct fgw_migrate_statement a;
     struct fgw_migrate_statement b;
-    assert_int_equal(fgw_migrate_parse_text(&arena, "CREATE TABLE t (a text PRIMARY KEY)", NULL,
-                                            &a), FGW_OK);
-    assert_int_equal(fgw_migrate_parse_text(&arena, "CREATE  TABLE\nt(a text /* k */PRIMARY KEY);--",
-                                            NULL, &b), FGW_OK);
+    assert_int_equal(
+        fgw_migrate_parse_text(&arena, "CREATE TABLE t (a text PRIMARY KEY)", NULL, &a), FGW_OK);
+    assert_int_equal(
+        fgw_migrate_parse_text(&arena, "CREATE  TABLE\nt(a text /* k */PRIMARY KEY);--", NULL, &b),
+        FGW_OK);
     assert_string_equal(a.sha, b.sha);
 }
 
@@ -171,10 +174,10 @@ static struct fgw_migrate_statement parse(const char *text)
 static void statements(void **state)
 {
     (void)state;
-    struct fgw_migrate_statement s =
-        parse("create table KS.Objects (Bucket uuid, shard int, \"K\" blob, v varchar, n set < bigint >,"
-              " s text static, primary key ((bucket, shard), \"K\", v)) with clustering order by"
-              " (\"K\" asc, v desc) and default_time_to_live = 60");
+    struct fgw_migrate_statement s = parse(
+        "create table KS.Objects (Bucket uuid, shard int, \"K\" blob, v varchar, n set < bigint >,"
+        " s text static, primary key ((bucket, shard), \"K\", v)) with clustering order by"
+        " (\"K\" asc, v desc) and default_time_to_live = 60");
     assert_int_equal(s.class, FGW_MIGRATE_CREATE_TABLE);
     assert_string_equal(s.keyspace, "ks");
     assert_string_equal(s.table, "objects");
@@ -206,20 +209,35 @@ static void refused_statements(void **state)
 {
     (void)state;
     static const char *const cases[] = {
-        "SELECT * FROM t", "CREATE INDEX i ON t (a)", "CREATE KEYSPACE k", "TRUNCATE t",
-        "CREATE TABLE t (a text)", "CREATE TABLE t (a text, PRIMARY KEY (b))",
+        "SELECT * FROM t",
+        "CREATE INDEX i ON t (a)",
+        "CREATE KEYSPACE k",
+        "TRUNCATE t",
+        "CREATE TABLE t (a text)",
+        "CREATE TABLE t (a text, PRIMARY KEY (b))",
         "CREATE TABLE t (a text, a int, PRIMARY KEY (a))",
         "CREATE TABLE t (a text PRIMARY KEY, b int PRIMARY KEY)",
         "CREATE TABLE t (a text, PRIMARY KEY (a, a))",
         "CREATE TABLE t (a text PRIMARY KEY) WITH transactions = {'enabled': true}",
         "CREATE TABLE t (a text PRIMARY KEY) WITH comment = 'x'",
         "CREATE TABLE t (a text PRIMARY KEY) WITH CLUSTERING ORDER BY (a DESC)",
-        "CREATE TABLE t (a text PRIMARY KEY) garbage", "CREATE TABLE", "CREATE TABLE t",
-        "CREATE TABLE t (a set<text PRIMARY KEY)", "ALTER TABLE t ADD a int, b int",
-        "ALTER TABLE t ADD a", "ALTER TABLE t ALTER a TYPE int", "ALTER TABLE t RENAME a TO b",
-        "ALTER KEYSPACE k", "DROP KEYSPACE k", "DROP INDEX i", "INSERT INTO t (a) VALUES (now())",
-        "INSERT INTO t (a, b) VALUES (1)", "INSERT INTO t (a) VALUES (?)", "UPDATE t SET v = v + 1",
-        "DELETE FROM t WHERE a = 1", "ALTER TABLE t WITH default_time_to_live = -1",
+        "CREATE TABLE t (a text PRIMARY KEY) garbage",
+        "CREATE TABLE",
+        "CREATE TABLE t",
+        "CREATE TABLE t (a set<text PRIMARY KEY)",
+        "ALTER TABLE t ADD a int, b int",
+        "ALTER TABLE t ADD a",
+        "ALTER TABLE t ALTER a TYPE int",
+        "ALTER TABLE t RENAME a TO b",
+        "ALTER KEYSPACE k",
+        "DROP KEYSPACE k",
+        "DROP INDEX i",
+        "INSERT INTO t (a) VALUES (now())",
+        "INSERT INTO t (a, b) VALUES (1)",
+        "INSERT INTO t (a) VALUES (?)",
+        "UPDATE t SET v = v + 1",
+        "DELETE FROM t WHERE a = 1",
+        "ALTER TABLE t WITH default_time_to_live = -1",
         "CREATE TABLE t (a text PRIMARY KEY) WITH default_time_to_live = 99999999999",
     };
     for (size_t i = 0; i < FGW_COUNT_OF(cases); i++) {
@@ -243,14 +261,16 @@ static void differences(void **state)
         {"CREATE TABLE t (a text, b int, c bigint, d text, PRIMARY KEY ((a, b)))",
          "key: want ((a), b)  have ((a, b))"},
         {"CREATE TABLE t (a text, b int, c bigint, d text, PRIMARY KEY (a, b)) WITH CLUSTERING"
-         " ORDER BY (b DESC)", "key: want ((a), b)  have ((a), b DESC)"},
+         " ORDER BY (b DESC)",
+         "key: want ((a), b)  have ((a), b DESC)"},
         {"CREATE TABLE t (a text, b int, c int, d text, PRIMARY KEY (a, b))",
          "type: c want bigint  have int"},
         {"CREATE TABLE t (a text, b int, c bigint, PRIMARY KEY (a, b))", "missing: d text"},
         {"CREATE TABLE t (a text, b int, c bigint, d text, e int, PRIMARY KEY (a, b))",
          "extra: e int"},
         {"CREATE TABLE t (a text, b int, c bigint, d text, PRIMARY KEY (a, b)) WITH"
-         " default_time_to_live = 7", "default_time_to_live: want 0  have 7"},
+         " default_time_to_live = 7",
+         "default_time_to_live: want 0  have 7"},
         {"CREATE TABLE t (a text, b text, PRIMARY KEY (a, b))",
          "type: b want int  have text; missing: c bigint, d text"},
     };
@@ -306,9 +326,11 @@ static void lint_refuses(void **state)
         {"-- phase: contract\n-- min-compat: 29990101000000\nDROP TABLE seen", "above"},
         {"-- phase: contract\n-- min-compat: 20250101000000\nDROP TABLE seen", NULL},
         {"-- phase: contract\n-- min-compat: 20250101000000\nDROP TABLE seen;"
-         "CREATE TABLE seen (id text PRIMARY KEY)", "never used again"},
+         "CREATE TABLE seen (id text PRIMARY KEY)",
+         "never used again"},
         {"-- phase: contract\n-- min-compat: 20250101000000\nALTER TABLE seen DROP v;"
-         "ALTER TABLE seen ADD v int", "never used again"},
+         "ALTER TABLE seen ADD v int",
+         "never used again"},
         {"-- phase: contract\n-- min-compat: 20250101000000\nALTER TABLE seen DROP id",
          "outside its key"},
         {"-- phase: sideways\nCREATE TABLE t (id text PRIMARY KEY)", "phase"},
@@ -326,8 +348,8 @@ static void lint_refuses(void **state)
             fail_msg("%s: \"%s\"", cases[i].text, said);
         }
     }
-    assert_non_null(strstr(lint(20240101000000, "CREATE TABLE t (id text PRIMARY KEY)"),
-                           "out of order"));
+    assert_non_null(
+        strstr(lint(20240101000000, "CREATE TABLE t (id text PRIMARY KEY)"), "out of order"));
     assert_non_null(strstr(lint(4711, "CREATE TABLE t (id text PRIMARY KEY)"), "out of order"));
     assert_non_null(strstr(lint(20260101000000, "CREATE TABLE t (\n\nid text)"),
                            "shared/20260101000000_second.cql"));

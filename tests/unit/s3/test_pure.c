@@ -16,13 +16,37 @@
 static void bucket_names(void **state)
 {
     (void)state;
-    static const char *const GOOD[] = {"abc", "a-b.c", "0-1", "a23456789012345678901234567890"
-                                       "123456789012345678901234567890123", "1.2.3", "1.2.3.4.5",
-                                       "a--b", "1.2.3.x", "1234.1.1.1"};
-    static const char *const BAD[] = {"", "ab", "A-b", "a_b", "a..b", "a.-b", "a-.b", "-ab", "ab-",
-                                      ".ab", "ab.", "192.168.1.1", "999.999.999.999", "a b", "a/b",
-                                      "a234567890123456789012345678901234567890123456789012345678901"
-                                      "234", "internal\n", "\xc3\xa4" "bc"};
+    static const char *const GOOD[] = {"abc",
+                                       "a-b.c",
+                                       "0-1",
+                                       "a23456789012345678901234567890"
+                                       "123456789012345678901234567890123",
+                                       "1.2.3",
+                                       "1.2.3.4.5",
+                                       "a--b",
+                                       "1.2.3.x",
+                                       "1234.1.1.1"};
+    static const char *const BAD[] = {
+        "",
+        "ab",
+        "A-b",
+        "a_b",
+        "a..b",
+        "a.-b",
+        "a-.b",
+        "-ab",
+        "ab-",
+        ".ab",
+        "ab.",
+        "192.168.1.1",
+        "999.999.999.999",
+        "a b",
+        "a/b",
+        "a234567890123456789012345678901234567890123456789012345678901"
+        "234",
+        "internal\n",
+        "\xc3\xa4"
+        "bc"};
     for (size_t i = 0; i < sizeof GOOD / sizeof GOOD[0]; i++) {
         assert_true(fgw_s3_bucket_name_valid(fgw_bytes_str(GOOD[i])));
     }
@@ -64,9 +88,9 @@ static void ranges_of_ten_bytes(void **state)
 static void ranges_that_are_ignored(void **state)
 {
     (void)state;
-    static const char *const IGNORED[] = {"",          "bytes",       "bytes=",     "bytes=-",
+    static const char *const IGNORED[] = {"",          "bytes",         "bytes=",      "bytes=-",
                                           "bytes=5-2", "bytes=0-1,4-5", "bytes = 0-1", "lines=0-1",
-                                          "bytes=a-b", "bytes=0x1-2", "bytes=1--2", "bytes=+1-2",
+                                          "bytes=a-b", "bytes=0x1-2",   "bytes=1--2",  "bytes=+1-2",
                                           "0-1",       "bytes=1"};
     for (size_t i = 0; i < sizeof IGNORED / sizeof IGNORED[0]; i++) {
         expect_range(IGNORED[i], 10, FGW_S3_RANGE_WHOLE, 0, 0);
@@ -101,11 +125,13 @@ static void etag_lists(void **state)
     struct fgw_bytes etag = FGW_LIT("5d41402abc4b2a76b9719d911017c592");
     assert_true(fgw_s3_etag_list_has(FGW_LIT("\"5d41402abc4b2a76b9719d911017c592\""), etag, true));
     assert_true(fgw_s3_etag_list_has(FGW_LIT("5d41402abc4b2a76b9719d911017c592"), etag, true));
-    assert_true(fgw_s3_etag_list_has(FGW_LIT("\"x\", \"5d41402abc4b2a76b9719d911017c592\""), etag,
-                                     true));
+    assert_true(
+        fgw_s3_etag_list_has(FGW_LIT("\"x\", \"5d41402abc4b2a76b9719d911017c592\""), etag, true));
     assert_true(fgw_s3_etag_list_has(FGW_LIT("*"), etag, true));
-    assert_true(fgw_s3_etag_list_has(FGW_LIT("W/\"5d41402abc4b2a76b9719d911017c592\""), etag, false));
-    assert_false(fgw_s3_etag_list_has(FGW_LIT("W/\"5d41402abc4b2a76b9719d911017c592\""), etag, true));
+    assert_true(
+        fgw_s3_etag_list_has(FGW_LIT("W/\"5d41402abc4b2a76b9719d911017c592\""), etag, false));
+    assert_false(
+        fgw_s3_etag_list_has(FGW_LIT("W/\"5d41402abc4b2a76b9719d911017c592\""), etag, true));
     assert_false(fgw_s3_etag_list_has(FGW_LIT("\"x\",,\"y\""), etag, false));
     assert_false(fgw_s3_etag_list_has(FGW_LIT(""), etag, false));
     assert_bytes(fgw_s3_etag_bare(FGW_LIT(" \"a\" "), NULL), "a");
@@ -145,8 +171,9 @@ static void checksum_vectors(void **state)
         fgw_s3_checksummer_end(&summer, &value);
         fgw_s3_checksum_text(&value, 0, text);
         assert_string_equal(text, ROWS[i].of_empty);
-        assert_int_equal(fgw_s3_checksum_by_name(fgw_bytes_str(
-                             fgw_s3_checksum_name(ROWS[i].algorithm))), ROWS[i].algorithm);
+        assert_int_equal(
+            fgw_s3_checksum_by_name(fgw_bytes_str(fgw_s3_checksum_name(ROWS[i].algorithm))),
+            ROWS[i].algorithm);
     }
 }
 
@@ -154,13 +181,13 @@ static void checksum_texts(void **state)
 {
     (void)state;
     uint8_t out[FGW_META_CHECKSUM_MAX];
-    struct fgw_checksum_value value = {FGW_CHECKSUM_CRC32, FGW_CHECKSUM_COMPOSITE, 4,
-                                       {0x32, 0x23, 0x45, 0xce}};
+    struct fgw_checksum_value value = {
+        FGW_CHECKSUM_CRC32, FGW_CHECKSUM_COMPOSITE, 4, {0x32, 0x23, 0x45, 0xce}};
     char text[FGW_S3_CHECKSUM_TEXT_SIZE];
     fgw_s3_checksum_text(&value, 2, text);
     assert_string_equal(text, "MiNFzg==-2");
-    static const char *const BAD[] = {"", "NhCmhg", "NhCmhg==x", "AAAAAAAAAAA=", "####",
-                                      "NhCmhg=\n", "NhCmhg==NhCmhg=="};
+    static const char *const BAD[] = {
+        "", "NhCmhg", "NhCmhg==x", "AAAAAAAAAAA=", "####", "NhCmhg=\n", "NhCmhg==NhCmhg=="};
     for (size_t i = 0; i < sizeof BAD / sizeof BAD[0]; i++) {
         assert_int_equal(fgw_s3_checksum_parse(FGW_CHECKSUM_CRC32, fgw_bytes_str(BAD[i]), out),
                          FGW_ERR_PARSE);
@@ -214,8 +241,18 @@ static void copy_sources(void **state)
         {"bk/key?versionId=null", "bk", "key", FGW_VERSION_NULL},
         {"bk/key?versionId=0123456789abcdef0123456789ABCDEF", "bk", "key", FGW_VERSION_ID},
     };
-    static const char *const BAD[] = {"", "/", "bk", "bk/", "/bk/", "//key", "bk/%zz", "bk/%ff",
-                                      "bk/k?versionId=", "bk/k?versionId=12", "bk/k?x=1", "?"};
+    static const char *const BAD[] = {"",
+                                      "/",
+                                      "bk",
+                                      "bk/",
+                                      "/bk/",
+                                      "//key",
+                                      "bk/%zz",
+                                      "bk/%ff",
+                                      "bk/k?versionId=",
+                                      "bk/k?versionId=12",
+                                      "bk/k?x=1",
+                                      "?"};
     struct fgw_arena arena;
     struct fgw_s3_copy_source source;
     fgw_arena_init(&arena, 0);
@@ -298,11 +335,16 @@ static void access_to_objects(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bucket_names),      cmocka_unit_test(ranges_of_ten_bytes),
-        cmocka_unit_test(ranges_that_are_ignored), cmocka_unit_test(copy_ranges),
-        cmocka_unit_test(etag_lists),        cmocka_unit_test(checksum_vectors),
-        cmocka_unit_test(checksum_texts),    cmocka_unit_test(tokens),
-        cmocka_unit_test(copy_sources),      cmocka_unit_test(access_to_buckets),
+        cmocka_unit_test(bucket_names),
+        cmocka_unit_test(ranges_of_ten_bytes),
+        cmocka_unit_test(ranges_that_are_ignored),
+        cmocka_unit_test(copy_ranges),
+        cmocka_unit_test(etag_lists),
+        cmocka_unit_test(checksum_vectors),
+        cmocka_unit_test(checksum_texts),
+        cmocka_unit_test(tokens),
+        cmocka_unit_test(copy_sources),
+        cmocka_unit_test(access_to_buckets),
         cmocka_unit_test(access_to_objects),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -49,8 +49,8 @@ static void paths(void **state)
 static void broken_paths(void **state)
 {
     (void)state;
-    static const char *const BAD[] = {"/bk/%", "/bk/%2", "/bk/%zz", "/%zz/k", "/bk/%ff", "//k",
-                                      "/bk?a=%zz", "/bk?%=1"};
+    static const char *const BAD[] = {"/bk/%",   "/bk/%2", "/bk/%zz",   "/%zz/k",
+                                      "/bk/%ff", "//k",    "/bk?a=%zz", "/bk?%=1"};
     for (size_t i = 0; i < sizeof BAD / sizeof BAD[0]; i++) {
         struct fake_request fake;
         fake_init(&fake, FGW_HTTP_GET, BAD[i]);
@@ -119,14 +119,16 @@ static void numbers(void **state)
     (void)state;
     struct fake_request fake;
     unsigned value = 7;
-    fake_init(&fake, FGW_HTTP_GET, "/bk?a=0&b=1000&c=1001&d=99999999999999999999999&e=-1&f=x&g=&h=1x");
+    fake_init(&fake, FGW_HTTP_GET,
+              "/bk?a=0&b=1000&c=1001&d=99999999999999999999999&e=-1&f=x&g=&h=1x");
     assert_int_equal(fgw_s3_request_parse(&fake.request), FGW_OK);
     static const struct {
         const char *name;
         unsigned value;
     } GOOD[] = {{"a", 0}, {"b", 1000}, {"c", 1000}, {"d", 1000}, {"g", 55}, {"none", 55}};
     for (size_t i = 0; i < sizeof GOOD / sizeof GOOD[0]; i++) {
-        assert_int_equal(fgw_s3_param_number(&fake.request, GOOD[i].name, 1000, 55, &value), FGW_OK);
+        assert_int_equal(fgw_s3_param_number(&fake.request, GOOD[i].name, 1000, 55, &value),
+                         FGW_OK);
         assert_int_equal(value, GOOD[i].value);
     }
     static const char *const BAD[] = {"e", "f", "h"};
@@ -235,8 +237,8 @@ static void every_row_is_reached(void **state)
         (void)snprintf(target, sizeof target, "%s%s%s%s", PATHS[op->scope],
                        op->sub[0] == '\0' ? "" : "?", op->sub,
                        strcmp(op->sub, "list-type") == 0 ? "=2" : "");
-        assert_int_equal(route(op->method, target, op->header[0] == '\0' ? NULL : op->header, &name),
-                         FGW_OK);
+        assert_int_equal(
+            route(op->method, target, op->header[0] == '\0' ? NULL : op->header, &name), FGW_OK);
         assert_string_equal(name, op->name);
     }
 }
@@ -256,7 +258,8 @@ static void expect_verdict(const char *header1, const char *value1, const char *
         fake_header(&fake, header2, value2);
     }
     struct fgw_s3_read_conditions conditions = fgw_s3_read_conditions(&fake.http);
-    assert_int_equal(fgw_s3_read_verdict(&conditions, FGW_LIT("abc"), MTIME_MS, &condition), wanted);
+    assert_int_equal(fgw_s3_read_verdict(&conditions, FGW_LIT("abc"), MTIME_MS, &condition),
+                     wanted);
     if (wanted != FGW_S3_PROCEED) {
         assert_true(condition[0] != '\0');
     }
@@ -405,7 +408,8 @@ static void refuses_headers(void **state)
     assert_int_equal(collect_one("x-amz-meta-n", value), FGW_ERR_METADATA_TOO_LARGE);
     assert_int_equal(collect_one("x-amz-acl", "nonsense"), FGW_ERR_INVALID_ARGUMENT);
     assert_int_equal(collect_one("x-amz-grant-read", "id=1"), FGW_ERR_NOT_IMPLEMENTED);
-    assert_int_equal(collect_one("x-amz-server-side-encryption", "AES256"), FGW_ERR_NOT_IMPLEMENTED);
+    assert_int_equal(collect_one("x-amz-server-side-encryption", "AES256"),
+                     FGW_ERR_NOT_IMPLEMENTED);
     assert_int_equal(collect_one("X-Amz-Object-Lock-Mode", "GOVERNANCE"), FGW_ERR_INVALID_REQUEST);
     assert_int_equal(collect_one("x-amz-storage-class", "FAST"), FGW_ERR_INVALID_STORAGE_CLASS);
     assert_int_equal(collect_one("x-amz-tagging", "a=1&a=2"), FGW_ERR_INVALID_TAG);
@@ -475,7 +479,8 @@ static void checksum_wishes(void **state)
     (void)state;
     struct fgw_s3_checksum_wish wish;
     assert_int_equal(wish_of("x-amz-checksum-crc32", "NhCmhg==", "x-amz-sdk-checksum-algorithm",
-                             "CRC32", false, &wish), FGW_OK);
+                             "CRC32", false, &wish),
+                     FGW_OK);
     assert_true(wish.algorithm == FGW_CHECKSUM_CRC32 && wish.has_expected && !wish.in_trailer);
     assert_int_equal(wish_of("x-amz-trailer", "x-amz-checksum-sha256", NULL, NULL, true, &wish),
                      FGW_OK);
@@ -489,9 +494,11 @@ static void checksum_wishes(void **state)
     assert_int_equal(wish_of("x-amz-checksum-crc32", "AA==", NULL, NULL, false, &wish),
                      FGW_ERR_BAD_DIGEST);
     assert_int_equal(wish_of("x-amz-checksum-crc32", "NhCmhg==", "x-amz-checksum-crc32c",
-                             "mnG7TA==", false, &wish), FGW_ERR_INVALID_REQUEST);
+                             "mnG7TA==", false, &wish),
+                     FGW_ERR_INVALID_REQUEST);
     assert_int_equal(wish_of("x-amz-checksum-crc32", "NhCmhg==", "x-amz-sdk-checksum-algorithm",
-                             "SHA256", false, &wish), FGW_ERR_INVALID_REQUEST);
+                             "SHA256", false, &wish),
+                     FGW_ERR_INVALID_REQUEST);
     assert_int_equal(wish_of("x-amz-sdk-checksum-algorithm", "CRC32", NULL, NULL, false, &wish),
                      FGW_ERR_INVALID_REQUEST);
     assert_int_equal(wish_of("x-amz-trailer", "x-amz-checksum-md5", NULL, NULL, true, &wish),
@@ -501,14 +508,22 @@ static void checksum_wishes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(paths),            cmocka_unit_test(broken_paths),
-        cmocka_unit_test(virtual_hosts),    cmocka_unit_test(queries),
-        cmocka_unit_test(numbers),          cmocka_unit_test(routes),
-        cmocka_unit_test(routes_refused),   cmocka_unit_test(every_row_is_reached),
-        cmocka_unit_test(read_conditions),  cmocka_unit_test(if_range),
-        cmocka_unit_test(write_conditions), cmocka_unit_test(collects_headers),
-        cmocka_unit_test(refuses_headers),  cmocka_unit_test(content_encodings),
-        cmocka_unit_test(encoded_words),    cmocka_unit_test(checksum_wishes),
+        cmocka_unit_test(paths),
+        cmocka_unit_test(broken_paths),
+        cmocka_unit_test(virtual_hosts),
+        cmocka_unit_test(queries),
+        cmocka_unit_test(numbers),
+        cmocka_unit_test(routes),
+        cmocka_unit_test(routes_refused),
+        cmocka_unit_test(every_row_is_reached),
+        cmocka_unit_test(read_conditions),
+        cmocka_unit_test(if_range),
+        cmocka_unit_test(write_conditions),
+        cmocka_unit_test(collects_headers),
+        cmocka_unit_test(refuses_headers),
+        cmocka_unit_test(content_encodings),
+        cmocka_unit_test(encoded_words),
+        cmocka_unit_test(checksum_wishes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

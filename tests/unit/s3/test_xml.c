@@ -47,8 +47,8 @@ static void reads_any_form(void **state)
         struct fgw_arena arena;
         struct fgw_xml_node *root = NULL;
         fgw_arena_init(&arena, 0);
-        assert_int_equal(fgw_xml_parse(&arena, fgw_bytes_str(FORMS[i]), "Delete", MAX_ELEMENTS,
-                                       &root), FGW_OK);
+        assert_int_equal(
+            fgw_xml_parse(&arena, fgw_bytes_str(FORMS[i]), "Delete", MAX_ELEMENTS, &root), FGW_OK);
         assert_bytes(fgw_xml_child_text(root, "Quiet"), "true");
         assert_bytes(fgw_xml_child_text(fgw_xml_child(root, "Object"), "Key"), "a&b");
         assert_null(fgw_xml_child(root, "Nothing"));
@@ -71,8 +71,19 @@ static void refuses_hostile_documents(void **state)
 {
     (void)state;
     static const char *const BAD[] = {
-        "", " ", "x", "<a>", "<a></b>", "<b></b>", "<a></a><a></a>", "<a></a>trailing", "<a x></a>",
-        "<a>&unknown;</a>", "<a>\x01</a>", "<a>\xff</a>", "<!DOCTYPE a><a></a>",
+        "",
+        " ",
+        "x",
+        "<a>",
+        "<a></b>",
+        "<b></b>",
+        "<a></a><a></a>",
+        "<a></a>trailing",
+        "<a x></a>",
+        "<a>&unknown;</a>",
+        "<a>\x01</a>",
+        "<a>\xff</a>",
+        "<!DOCTYPE a><a></a>",
         "<!DOCTYPE a [<!ENTITY x 'y'>]><a>&x;</a>",
         "<!DOCTYPE a SYSTEM 'file:///etc/passwd'><a></a>",
     };
@@ -117,11 +128,12 @@ static void acl_documents(void **state)
         enum fgw_acl found = FGW_ACL_BUCKET_OWNER_READ;
         fgw_buf_clear(&out);
         fgw_s3_acl_document(ACLS[i], &owner, &owner, &out);
-        assert_int_equal(fgw_s3_acl_from_document(&fake.request, fgw_buf_bytes(&out), &owner,
-                                                  &found), FGW_OK);
+        assert_int_equal(
+            fgw_s3_acl_from_document(&fake.request, fgw_buf_bytes(&out), &owner, &found), FGW_OK);
         assert_int_equal(found, ACLS[i]);
-        assert_int_equal(fgw_s3_acl_from_document(&fake.request, fgw_buf_bytes(&out), &other,
-                                                  &found), FGW_ERR_ACCESS_DENIED);
+        assert_int_equal(
+            fgw_s3_acl_from_document(&fake.request, fgw_buf_bytes(&out), &other, &found),
+            FGW_ERR_ACCESS_DENIED);
     }
     fgw_buf_clear(&out);
     fgw_s3_acl_document(FGW_ACL_BUCKET_OWNER_READ, &owner, &other, &out);

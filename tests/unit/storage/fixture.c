@@ -224,6 +224,99 @@ enum fgw_err get_object(struct fgw_storage *storage, const char *key, struct fgw
     return err;
 }
 
+/* -- blobs of more than one block ---------------------------------------------------------------- */
+
+void fill_large(uint8_t *out, size_t size, unsigned seed)
+{
+    uint64_t state = seed * 0x9e3779b97f4a7c15u + 1;
+    for (size_t i = 0; i < size; i++) {
+        if (i % 8 == 0) {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+        }
+        out[i] = (uint8_t)(state >> (8 * (i % 8)));
+    }
+}
+
+static enum fgw_err write_leaves(struct fgw_storage_writer *writer, struct fgw_bytes body,
+                                 struct fgw_cid *out_root)
+{
+    struct fgw_buf node;
+    enum fgw_err err = FGW_OK;
+    fgw_buf_init(&node, 0);
+    for (size_t at = 0; at < body.len && err == FGW_OK; at += FGW_STORAGE_BLOCK_MAX) {
+        struct fgw_storage_block leaf =
+            make_block(fgw_bytes_sub(body, at, FGW_STORAGE_BLOCK_MAX));
+        (void)fgw_buf_append(&node, fgw_bytes(leaf.cid.bytes, FGW_CID_SIZE));
+        err = fgw_storage_writer_add(writer, &leaf, true);
+    }
+    struct fgw_storage_block top = make_block(fgw_buf_bytes(&node));
+    top.cid = fgw_cid_of(FGW_CODEC_DAG_PB, top.bytes);
+    if (err == FGW_OK) {
+        err = fgw_storage_writer_add(writer, &top, false);
+    }
+    fgw_buf_deinit(&node);
+    *out_root = top.cid;
+    return err;
+}
+
+enum fgw_err put_large(struct fgw_storage *storage, const struct fgw_storage_owner *owner,
+                       size_t size, unsigned seed, struct fgw_cid *out_root)
+{
+    struct fgw_storage_writer *writer;
+    uint8_t *body = fgw_xmalloc(size);
+    fill_large(body, size, seed);
+    enum fgw_err err = fgw_storage_writer_new(storage, owner, 0, size, &writer);
+    if (err == FGW_OK) {
+        err = write_leaves(writer, fgw_bytes(body, size), out_root);
+        if (err == FGW_OK) {
+            err = fgw_storage_writer_finish(writer, out_root, size);
+        }
+        fgw_storage_writer_free(writer);
+    }
+    fgw_xfree(body);
+    return err;
+}
+
+struct release {
+    const struct fgw_storage_owner *owner;
+    const struct fgw_cid *root;
+};
+
+static enum fgw_err evaluate_release(struct fgw_storage_op *op, struct fgw_storage_txn *txn)
+{
+    const struct release *release = op->context;
+    if (release->root == NULL) {
+        fgw_storage_txn_release_owner(txn, release->owner->owner_id);
+    } else {
+        fgw_storage_txn_release(txn, release->owner->owner_id, 0, release->root);
+    }
+    return FGW_OK;
+}
+
+enum fgw_err release_hold(struct fgw_storage *storage, const struct fgw_storage_owner *owner,
+                          const struct fgw_cid *root)
+{
+    struct release release = {owner, root};
+    struct fgw_storage_op op = {.name = "release",
+                                .evaluate = evaluate_release,
+                                .context = &release,
+                                .frees_space = true};
+    return fgw_storage_commit(storage, &op);
+}
+
+bool has_row(struct fgw_storage *storage, char table)
+{
+    struct fgw_bytes lower = fgw_bytes((const uint8_t *)&table, 1);
+    struct fgw_kv_iter *iter = fgw_kv_iter_new(fgw_storage_kv(storage), FGW_KV_BLOCKS, lower,
+                                               fgw_bytes(NULL, 0), NULL);
+    fgw_kv_iter_seek_first(iter);
+    bool found = fgw_kv_iter_valid(iter) && fgw_kv_iter_key(iter).ptr[0] == (uint8_t)table;
+    fgw_kv_iter_free(iter);
+    return found;
+}
+
 static void dump_hex(struct fgw_buf *out, struct fgw_bytes bytes)
 {
     assert_int_equal(fgw_buf_reserve(out, 2 * bytes.len + 1), FGW_OK);

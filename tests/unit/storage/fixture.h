@@ -50,6 +50,18 @@ enum fgw_err get_object(struct fgw_storage *storage, const char *key, struct fgw
 enum fgw_err read_blob(struct fgw_storage *storage, const struct fgw_cid *root,
                        const struct fgw_storage_place *hint, struct fgw_buf *out);
 
+/* Writes a blob of `size` (above 1 MiB) bytes made from `seed` through a writer, held by the owner;
+ * its root is made up. */
+enum fgw_err put_large(struct fgw_storage *storage, const struct fgw_storage_owner *owner,
+                       size_t size, unsigned seed, struct fgw_cid *out_root);
+/* The bytes put_large writes. */
+void fill_large(uint8_t *out, size_t size, unsigned seed);
+/* Is there a row of this table of the index? */
+bool has_row(struct fgw_storage *storage, char table);
+/* Ends holds: (owner, extent 0) on root, or all of the owner's when root is NULL. */
+enum fgw_err release_hold(struct fgw_storage *storage, const struct fgw_storage_owner *owner,
+                          const struct fgw_cid *root);
+
 /* All rows of both families, as text, to compare. */
 void dump_rows(struct fgw_storage *storage, struct fgw_buf *out);
 

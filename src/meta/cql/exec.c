@@ -1,0 +1,290 @@
+/* exec.c: sending one statement: which client, errors as a request must see them, the bound on
+ * conditional writes of a partition, and the same statement again after a lost answer. */
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/rng.h"
+#include "event/workers.h"
+#include "meta/cql/cql_internal.h"
+
+enum { LWT_TRIES = 3 };
+
+struct cql_worker *cql_worker(struct cql *cql)
+{
+    unsigned index = fgw_worker_index();
+    return &cql->workers[index < cql->options.workers ? index : cql->options.workers];
+}
+
+uint64_t cql_now_ms(void)
+{
+    return fgw_clock_boot_ms();
+}
+
+void cql_back_off(unsigned attempt)
+{
+    uint64_t most = UINT64_C(4) << (attempt < 6 ? attempt : 6);
+    fgw_fiber_sleep_ms(1 + fgw_rng_below(most));
+}
+
+static struct fgw_cql_client *client_of(struct cql *cql)
+{
+    return cql->options.client(cql->options.client_context);
+}
+
+/* A client that asks for an object must not be told of tables, credentials or peers. */
+static enum fgw_err as_request_error(struct cql *cql, enum cql_statement_id id, enum fgw_err err,
+                                     struct fgw_error *error)
+{
+    switch (err) {
+    case FGW_OK:
+    case FGW_ERR_UNKNOWN_OUTCOME:
+    case FGW_ERR_SLOW_DOWN:
+        return err;
+    case FGW_ERR_UNAVAILABLE:
+    case FGW_ERR_TIMEOUT:
+    case FGW_ERR_CANCELLED:
+        fgw_log_debug("meta", "statement %s: %s", cql->statements[id].name,
+                      error->message[0] != '\0' ? error->message : fgw_err_text(err));
+        return fgw_error_set(error, FGW_ERR_UNAVAILABLE, NULL);
+    case FGW_ERR_NOT_FOUND:
+    case FGW_ERR_ACCESS_DENIED:
+    case FGW_ERR_CONFIG:
+        fgw_log_error("meta", "keyspace %s, statement %s: %s", cql->keyspace,
+                      cql->statements[id].name,
+                      error->message[0] != '\0' ? error->message : fgw_err_text(err));
+        return fgw_error_set(error, FGW_ERR_UNAVAILABLE, NULL);
+    default:
+        fgw_log_error("meta", "statement %s: %s", cql->statements[id].name,
+                      error->message[0] != '\0' ? error->message : fgw_err_text(err));
+        return fgw_error_set(error, err == FGW_ERR_TOO_LARGE ? err : FGW_ERR_INTERNAL, NULL);
+    }
+}
+
+static struct fgw_cql_options counted(struct cql *cql, const struct fgw_cql_options *options)
+{
+    struct fgw_cql_options with = options == NULL ? (struct fgw_cql_options){0} : *options;
+    with.rounds = cql->rounds;
+    return with;
+}
+
+/* -- faults of tests ---------------------------------------------------------------------------- */
+
+struct late {
+    struct cql *cql;
+    const struct fgw_cql_statement *statement;
+    struct fgw_cql_value values[16];
+    size_t count;
+    struct fgw_arena arena;
+};
+
+static void send_late(void *arg)
+{
+    struct late *late = arg;
+    struct fgw_cql_result *result = NULL;
+    struct fgw_error error;
+    fgw_error_init(&error);
+    fgw_fiber_sleep_ms(FGW_META_CQL_LATE_MS);
+    if (fgw_cql_execute(client_of(late->cql), late->statement, late->values, late->count, NULL,
+                        &result, &error) == FGW_OK) {
+        fgw_cql_result_free(result);
+    }
+    fgw_arena_deinit(&late->arena);
+    fgw_xfree(late);
+}
+
+static void arrive_late(struct cql *cql, const struct fgw_cql_statement *statement,
+                        const struct fgw_cql_value *values, size_t count)
+{
+    struct late *late = fgw_xcalloc(1, sizeof *late);
+    FGW_CHECK(count <= FGW_COUNT_OF(late->values));
+    fgw_arena_init(&late->arena, 0);
+    late->cql = cql;
+    late->statement = statement;
+    late->count = count;
+    for (size_t i = 0; i < count; i++) {
+        late->values[i] = values[i];
+        if (values[i].kind == FGW_CQL_VALUE_BLOB || values[i].kind == FGW_CQL_VALUE_TEXT) {
+            late->values[i].bytes = fgw_arena_copy(&late->arena, values[i].bytes);
+        }
+    }
+    fgw_fiber_spawn(fgw_loop_current(), send_late, late);
+}
+
+/* What the test wants instead of sending (after false) or of the answer (after true). */
+static enum fgw_err fault(struct cql *cql, enum cql_statement_id id,
+                          const struct fgw_cql_value *values, size_t count, bool after)
+{
+    if (cql->options.fault == NULL) {
+        return FGW_OK;
+    }
+    const struct fgw_cql_statement *statement = &cql->statements[id];
+    enum fgw_err err = cql->options.fault(cql->options.fault_context, statement, after);
+    if (err == FGW_ERR_AGAIN) {
+        arrive_late(cql, statement, values, count);
+        return FGW_ERR_UNKNOWN_OUTCOME;
+    }
+    return err;
+}
+
+/* -- statements --------------------------------------------------------------------------------- */
+
+static enum fgw_err execute(struct cql *cql, enum cql_statement_id id,
+                            const struct fgw_cql_value *values, size_t count,
+                            const struct fgw_cql_options *options,
+                            struct fgw_cql_result **out_result, struct fgw_error *error)
+{
+    struct fgw_error ignored;
+    if (error == NULL) {
+        fgw_error_init(&ignored);
+        error = &ignored;
+    }
+    enum fgw_err err = fault(cql, id, values, count, false);
+    if (err != FGW_OK) {
+        return fgw_error_set(error, err, NULL);
+    }
+    struct fgw_cql_options with = counted(cql, options);
+    err = fgw_cql_execute(client_of(cql), &cql->statements[id], values, count, &with, out_result,
+                          error);
+    enum fgw_err lost = fault(cql, id, values, count, true);
+    if (err == FGW_OK && lost != FGW_OK) {
+        fgw_cql_result_free(*out_result);
+        *out_result = NULL;
+        return fgw_error_set(error, lost, NULL);
+    }
+    return as_request_error(cql, id, err, error);
+}
+
+enum fgw_err cql_read(struct cql *cql, enum cql_statement_id id, const struct fgw_cql_value *values,
+                      size_t count, const struct fgw_cql_options *options,
+                      struct fgw_cql_result **out_result, struct fgw_error *error)
+{
+    return execute(cql, id, values, count, options, out_result, error);
+}
+
+struct fgw_cql_call *cql_start(struct cql *cql, enum cql_statement_id id,
+                               const struct fgw_cql_value *values, size_t count,
+                               const struct fgw_cql_options *options)
+{
+    struct fgw_cql_options with = counted(cql, options);
+    return fgw_cql_call_start(client_of(cql), &cql->statements[id], values, count, &with);
+}
+
+enum fgw_err cql_wait(struct cql *cql, struct fgw_cql_call *call,
+                      struct fgw_cql_result **out_result, struct fgw_error *error)
+{
+    struct fgw_error ignored;
+    if (error == NULL) {
+        fgw_error_init(&ignored);
+        error = &ignored;
+    }
+    enum fgw_err err = fgw_cql_call_wait(call, out_result, error);
+    /* the parallel rounds are all reads */
+    return as_request_error(cql, CQL_HEAD_GET, err, error);
+}
+
+enum fgw_err cql_write(struct cql *cql, enum cql_statement_id id, const struct fgw_cql_value *values,
+                       size_t count, struct fgw_error *error)
+{
+    struct fgw_cql_result *result = NULL;
+    enum fgw_err err = execute(cql, id, values, count, NULL, &result, error);
+    if (err == FGW_OK) {
+        fgw_cql_result_free(result);
+    }
+    return err;
+}
+
+/* -- conditional statements ---------------------------------------------------------------------- */
+
+/* A refusal whose row carries the rev we would have written is our own write, seen again. */
+static bool refused_by_ourselves(const struct fgw_cql_result *result, const struct fgw_id *rev)
+{
+    struct fgw_id now;
+    return rev != NULL && cql_get_id(result, "rev", &now) == FGW_OK && fgw_id_eq(&now, rev);
+}
+
+static enum fgw_err send_once(struct cql *cql, const struct cql_lwt *lwt, bool *out_applied,
+                              struct fgw_error *error)
+{
+    struct fgw_cql_result *result = NULL;
+    enum fgw_err err = execute(cql, lwt->id, lwt->values, lwt->count, NULL, &result, error);
+    if (err != FGW_OK) {
+        return err;
+    }
+    bool applied = false;
+    err = fgw_cql_result_applied(result, &applied);
+    if (err == FGW_OK) {
+        *out_applied = applied || refused_by_ourselves(result, lwt->rev);
+    }
+    fgw_cql_result_free(result);
+    return err;
+}
+
+static enum fgw_err enter(struct cql_gate *gate, struct fgw_error *error)
+{
+    if (gate->waiting >= CQL_GATE_WAITING_MAX) {
+        return fgw_error_set(error, FGW_ERR_SLOW_DOWN, NULL);
+    }
+    gate->waiting++;
+    fgw_gate_enter(&gate->gate, 1);
+    gate->waiting--;
+    return FGW_OK;
+}
+
+enum fgw_err cql_lwt(struct cql *cql, const struct cql_lwt *lwt, enum cql_outcome *out_outcome,
+                     struct fgw_error *error)
+{
+    struct cql_gate *gate = &cql_worker(cql)->gates[lwt->partition % CQL_GATES];
+    enum fgw_err err = enter(gate, error);
+    if (err != FGW_OK) {
+        return err;
+    }
+    bool lost = false; /* an earlier sending may still apply */
+    bool applied = false;
+    for (unsigned try = 0; try < LWT_TRIES; try++) {
+        err = send_once(cql, lwt, &applied, error);
+        if (err != FGW_ERR_UNKNOWN_OUTCOME) {
+            break;
+        }
+        lost = true;
+        cql_back_off(try + 2);
+    }
+    fgw_gate_leave(&gate->gate, 1);
+    if (err == FGW_OK) {
+        *out_outcome = applied ? CQL_APPLIED : lost ? CQL_UNSURE : CQL_REFUSED;
+        return FGW_OK;
+    }
+    if (lost) {
+        *out_outcome = CQL_UNSURE;
+        return FGW_OK;
+    }
+    return err;
+}
+
+/* -- small things -------------------------------------------------------------------------------- */
+
+enum fgw_err cql_get_id(const struct fgw_cql_result *result, const char *column,
+                        struct fgw_id *out_id)
+{
+    struct fgw_bytes bytes;
+    enum fgw_err err = fgw_cql_get_blob(result, column, &bytes);
+    if (err != FGW_OK) {
+        return err;
+    }
+    if (bytes.len != sizeof out_id->bytes) {
+        return FGW_ERR_CORRUPT;
+    }
+    memcpy(out_id->bytes, bytes.ptr, bytes.len);
+    return FGW_OK;
+}
+
+enum fgw_err cql_fail(struct fgw_error *error, enum fgw_err err, const char *what,
+                      struct fgw_bytes name)
+{
+    if (err == FGW_OK || error == NULL || error->code == err) {
+        return err;
+    }
+    bool internal = err == FGW_ERR_CORRUPT || err == FGW_ERR_NEWER_VERSION ||
+                    err == FGW_ERR_INTERNAL || err == FGW_ERR_TOO_LARGE;
+    return internal ? fgw_error_set(error, err, "%s %.*s: %s", what, FGW_FMT(name),
+                                    fgw_err_text(err))
+                    : fgw_error_set(error, err, NULL);
+}

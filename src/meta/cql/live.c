@@ -1,0 +1,113 @@
+/* live.c: the liveness predicate of sweeper, release, repair and audit (design/storage.md section 5):
+ * does any row still name this owner's blob? Read linearizably, in an order that a blob on its way
+ * from one row to another cannot slip through: the upload, then head, versions, head, versions. A
+ * null version counts when the head read before knows it: rows of replaced ones may be left.
+ */
+#include "meta/cql/cql_internal.h"
+
+struct live {
+    struct cql *cql;
+    struct fgw_arena *arena;
+    struct cql_place place;
+    const uint8_t *owner_id;
+    const struct fgw_cid *root;
+    struct cql_row head;
+    bool found;
+};
+
+static bool names_blob(const struct live *live, const struct fgw_object *object)
+{
+    if (memcmp(object->owner_id.bytes, live->owner_id, FGW_META_ID_SIZE) != 0) {
+        return false;
+    }
+    for (size_t i = 0; i < object->extent_count; i++) {
+        if (fgw_cid_eq(&object->extents[i].root, live->root)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* An upload that is open or completing names all its parts, while its bucket is the one it was
+ * begun in. */
+static enum fgw_err look_at_upload(struct live *live)
+{
+    struct fgw_id id;
+    struct cql_upload_row row = {0};
+    struct cql_bucket_row bucket = {0};
+    memcpy(id.bytes, live->owner_id, sizeof id.bytes);
+    enum fgw_err err = cql_upload_read(live->cql, live->arena, &id, true, &row, NULL);
+    if (err != FGW_OK ||
+        (row.state != CQL_UPLOAD_OPEN && row.state != CQL_UPLOAD_COMPLETING)) {
+        return err;
+    }
+    err = cql_bucket_read(live->cql, live->arena, row.upload.bucket_name, &bucket, NULL);
+    live->found = err == FGW_OK && bucket.present &&
+                  fgw_id_eq(&bucket.bucket.id, live->place.bucket_id);
+    return err;
+}
+
+static enum fgw_err look_at_head(struct live *live)
+{
+    enum fgw_err err =
+        cql_head_read(live->cql, live->arena, &live->place, true, &live->head, NULL);
+    live->found = err == FGW_OK && cql_row_shown(&live->head) &&
+                  names_blob(live, &live->head.object);
+    return err;
+}
+
+static bool row_counts(const struct live *live, const struct cql_row *row)
+{
+    return (row->state == CQL_LIVE || row->state == CQL_PROMOTING) &&
+           (!row->object.is_null ||
+            fgw_id_eq(&live->head.more.null_version, &row->object.version_id));
+}
+
+static enum fgw_err look_at_versions(struct live *live)
+{
+    struct fgw_cql_value values[] = {cql_id_uuid(live->place.bucket_id),
+                                     fgw_cql_int(cql_shard(&live->place)),
+                                     fgw_cql_blob(live->place.key)};
+    struct fgw_cql_options options = {.serial = true, .page_size = 50};
+    bool more = true;
+    while (more && !live->found) {
+        struct fgw_cql_result *result = NULL;
+        enum fgw_err err = cql_read(live->cql, CQL_VERSIONS_OF, values, 3, &options, &result, NULL);
+        if (err != FGW_OK) {
+            return err;
+        }
+        more = fgw_cql_result_has_more(result);
+        options.paging_state = fgw_arena_copy(live->arena, fgw_cql_result_paging_state(result));
+        while (err == FGW_OK && !live->found && fgw_cql_result_next(result)) {
+            struct cql_row row;
+            err = cql_row_decode(live->arena, live->place.key, result, FGW_ROW_FULL, &row);
+            live->found = err == FGW_OK && row_counts(live, &row) && names_blob(live, &row.object);
+        }
+        fgw_cql_result_free(result);
+        if (err != FGW_OK) {
+            return err;
+        }
+    }
+    return FGW_OK;
+}
+
+enum fgw_err cql_blob_live(struct fgw_meta *meta, struct fgw_arena *arena,
+                           const struct fgw_storage_owner *owner, const struct fgw_cid *root,
+                           bool *out_live)
+{
+    struct fgw_id bucket_id;
+    struct live live = {.cql = cql_of(meta), .arena = arena, .place = {&bucket_id, owner->key},
+                        .owner_id = owner->owner_id, .root = root};
+    memcpy(bucket_id.bytes, owner->bucket_id, sizeof bucket_id.bytes);
+    enum fgw_err err = look_at_upload(&live);
+    for (int look = 0; look < 2 && err == FGW_OK && !live.found; look++) {
+        err = look_at_head(&live);
+        if (err == FGW_OK && !live.found) {
+            err = look_at_versions(&live);
+        }
+    }
+    if (err == FGW_OK) {
+        *out_live = live.found;
+    }
+    return err;
+}

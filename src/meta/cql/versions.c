@@ -1,0 +1,280 @@
+/* versions.c: rows of object_versions, and the deletion of a key's current version, which takes
+ * several conditional writes that anybody may carry on (design/metadata.md section 4):
+ *
+ *   head live(v) -> deleting(v)      nobody replaces it without finishing this first
+ *   row of v     any -> gone         because a writer that paused after reading the head must not
+ *                                    bring v back by its copy
+ *   newest row   live -> promoting   because it must not be deleted meanwhile
+ *   head deleting -> live(that row's version), or gone when there is none
+ *   row          promoting -> moved
+ *
+ * A row's copy of a head carries the head's rev: equal revs mean equal contents, so a copy that is
+ * left from a writer that came to nothing is recognised as good or as outdated.
+ */
+#include "meta/cql/cql_internal.h"
+
+/* Not the head's own copy, and not a null version that was replaced: the row of such a one may be
+ * left, and only the head says which null version there is. */
+static bool belongs_below(const struct cql_row *head, const struct cql_row *version)
+{
+    const struct fgw_id *id = &version->object.version_id;
+    return cql_row_shown(head) && !fgw_id_eq(&head->object.version_id, id) &&
+           (!version->object.is_null || fgw_id_eq(&head->more.null_version, id));
+}
+
+bool cql_version_shown(const struct cql_row *head, const struct cql_row *version)
+{
+    return version->state == CQL_LIVE && belongs_below(head, version);
+}
+
+bool cql_version_stale(const struct cql_row *head, const struct cql_row *version)
+{
+    return (version->state == CQL_PROMOTING || version->state == CQL_MOVED) &&
+           belongs_below(head, version);
+}
+
+/* -- keeping the old head ------------------------------------------------------------------------ */
+
+/* Looks at a row that refused the copy. *out_settled: nothing more to write. */
+static enum fgw_err look_at_copy(struct cql *cql, struct fgw_arena *arena,
+                                 const struct cql_place *place, const struct cql_row *head,
+                                 struct cql_row *out_row, bool *out_settled, bool *out_again,
+                                 struct fgw_error *error)
+{
+    struct cql_row now = {0};
+    enum fgw_err err = cql_version_read(cql, arena, place, &head->object.version_id, true, out_row,
+                                        error);
+    if (err != FGW_OK || out_row->state == CQL_ABSENT) {
+        return err;
+    }
+    if (out_row->state == CQL_LIVE && fgw_id_eq(&out_row->object.rev, &head->object.rev)) {
+        *out_settled = true;
+        return FGW_OK;
+    }
+    /* only after the row was read: while the head is still the one we copy, the row can be nothing
+     * but an outdated copy, or what a promotion left */
+    err = cql_head_read(cql, arena, place, true, &now, error);
+    if (err == FGW_OK) {
+        *out_again = out_row->state == CQL_GONE || now.state != CQL_LIVE ||
+                     !fgw_id_eq(&now.object.rev, &head->object.rev);
+    }
+    return err;
+}
+
+enum fgw_err cql_version_keep(struct cql *cql, struct fgw_arena *arena,
+                              const struct cql_place *place, const struct cql_row *head,
+                              bool *out_again, struct fgw_error *error)
+{
+    struct cql_row seen = {.state = CQL_ABSENT};
+    struct cql_row copy = *head;
+    memset(&copy.more.null_version, 0, sizeof copy.more.null_version);
+    struct cql_swap swap = {.place = place, .version_id = &head->object.version_id, .seen = &seen,
+                            .next = &copy};
+    for (unsigned attempt = 0; attempt < CQL_ATTEMPTS_MAX; attempt++) {
+        enum cql_outcome outcome = CQL_UNSURE;
+        bool settled = false;
+        bool again = false;
+        enum fgw_err err = cql_version_write(cql, &swap, &outcome, error);
+        if (err != FGW_OK || outcome == CQL_APPLIED) {
+            return err;
+        }
+        err = look_at_copy(cql, arena, place, head, &seen, &settled, &again, error);
+        if (err != FGW_OK || settled) {
+            return err;
+        }
+        if (again) {
+            *out_again = true;
+            return FGW_OK;
+        }
+        cql_back_off(attempt);
+    }
+    return fgw_error_set(error, FGW_ERR_SLOW_DOWN, NULL);
+}
+
+/* -- gone rows ----------------------------------------------------------------------------------- */
+
+enum fgw_err cql_version_drop(struct cql *cql, struct fgw_arena *arena,
+                              const struct cql_place *place, const struct fgw_id *id,
+                              struct fgw_error *error)
+{
+    for (unsigned attempt = 0; attempt < CQL_ATTEMPTS_MAX; attempt++) {
+        struct cql_row row = {0};
+        struct cql_row gone;
+        bool applied = false;
+        enum fgw_err err = cql_version_read(cql, arena, place, id, false, &row, error);
+        if (err != FGW_OK || row.state == CQL_ABSENT || row.state == CQL_GONE) {
+            return err;
+        }
+        cql_row_bury(&row, &gone);
+        struct cql_swap swap = {.place = place, .version_id = id, .seen = &row, .next = &gone};
+        err = cql_row_swap(cql, arena, &swap, &applied, error);
+        if (err == FGW_OK && applied) {
+            cql_release(cql, place, &row.object);
+        }
+        if (err != FGW_OK || applied) {
+            return err;
+        }
+        cql_back_off(attempt);
+    }
+    return fgw_error_set(error, FGW_ERR_SLOW_DOWN, NULL);
+}
+
+/* The row of the version that is being deleted becomes gone, made if there is none. */
+static enum fgw_err bury_version(struct cql *cql, struct fgw_arena *arena,
+                                 const struct cql_place *place, const struct cql_row *head,
+                                 struct fgw_error *error)
+{
+    struct cql_row seen = {.state = CQL_ABSENT};
+    for (unsigned attempt = 0; attempt < CQL_ATTEMPTS_MAX; attempt++) {
+        struct cql_row gone;
+        bool applied = false;
+        cql_row_bury(head, &gone);
+        struct cql_swap swap = {.place = place, .version_id = &head->object.version_id,
+                                .seen = &seen, .next = &gone};
+        enum fgw_err err = cql_row_swap(cql, arena, &swap, &applied, error);
+        if (err != FGW_OK || applied) {
+            return err;
+        }
+        err = cql_version_read(cql, arena, place, &head->object.version_id, true, &seen, error);
+        if (err != FGW_OK || seen.state == CQL_GONE) {
+            return err;
+        }
+        cql_back_off(attempt);
+    }
+    return fgw_error_set(error, FGW_ERR_SLOW_DOWN, NULL);
+}
+
+/* -- promotion ----------------------------------------------------------------------------------- */
+
+/* The row that is to become the head: one that is claimed already, else the newest live one;
+ * CQL_ABSENT when there is none. */
+static enum fgw_err find_successor(struct cql *cql, struct fgw_arena *arena,
+                                   const struct cql_place *place, const struct cql_row *head,
+                                   struct cql_row *out_row, struct fgw_error *error)
+{
+    struct fgw_cql_value values[] = {cql_id_uuid(place->bucket_id), fgw_cql_int(cql_shard(place)),
+                                     fgw_cql_blob(place->key)};
+    struct fgw_cql_options options = {.serial = true, .page_size = 20};
+    bool more = true;
+    *out_row = (struct cql_row){.state = CQL_ABSENT};
+    while (more) {
+        struct fgw_cql_result *result = NULL;
+        enum fgw_err err = cql_read(cql, CQL_VERSIONS_OF, values, 3, &options, &result, error);
+        if (err != FGW_OK) {
+            return err;
+        }
+        more = fgw_cql_result_has_more(result);
+        options.paging_state = fgw_arena_copy(arena, fgw_cql_result_paging_state(result));
+        while (err == FGW_OK && fgw_cql_result_next(result)) {
+            struct cql_row row;
+            err = cql_row_decode(arena, place->key, result, FGW_ROW_FULL, &row);
+            if (err == FGW_OK && row.state == CQL_PROMOTING && belongs_below(head, &row)) {
+                *out_row = row;
+                more = false;
+                break;
+            }
+            if (err == FGW_OK && out_row->state == CQL_ABSENT && cql_version_shown(head, &row)) {
+                *out_row = row;
+            }
+        }
+        fgw_cql_result_free(result);
+        /* a claimed row lies at or above every live one: nothing below the first live row counts */
+        more = more && out_row->state == CQL_ABSENT;
+        if (err != FGW_OK) {
+            return err;
+        }
+    }
+    return FGW_OK;
+}
+
+static enum fgw_err swap_version(struct cql *cql, struct fgw_arena *arena,
+                                 const struct cql_place *place, const struct cql_row *seen,
+                                 struct cql_row *next, bool *out_applied, struct fgw_error *error)
+{
+    struct cql_swap swap = {.place = place, .version_id = &seen->object.version_id, .seen = seen,
+                            .next = next};
+    memset(&next->object.rev, 0, sizeof next->object.rev);
+    return cql_row_swap(cql, arena, &swap, out_applied, error);
+}
+
+/* Claims `row` unless it is claimed; *out_claimed false: it changed, look again. */
+static enum fgw_err claim(struct cql *cql, struct fgw_arena *arena, const struct cql_place *place,
+                          struct cql_row *row, bool *out_claimed, struct fgw_error *error)
+{
+    if (row->state == CQL_PROMOTING) {
+        *out_claimed = true;
+        return FGW_OK;
+    }
+    struct cql_row claimed = *row;
+    claimed.state = CQL_PROMOTING;
+    enum fgw_err err = swap_version(cql, arena, place, row, &claimed, out_claimed, error);
+    if (err == FGW_OK && *out_claimed) {
+        *row = claimed;
+    }
+    return err;
+}
+
+static enum fgw_err replace_deleting(struct cql *cql, struct fgw_arena *arena,
+                                     const struct cql_place *place, const struct cql_row *head,
+                                     struct cql_row *successor, struct fgw_error *error)
+{
+    struct cql_row next;
+    bool applied = false;
+    bool none = successor->state == CQL_ABSENT;
+    if (none) {
+        cql_row_bury(head, &next);
+    } else {
+        next = *successor;
+        next.state = CQL_LIVE;
+        memset(&next.object.rev, 0, sizeof next.object.rev);
+        memset(&next.more, 0, sizeof next.more);
+        if (!next.object.is_null) {
+            next.more.null_version = head->more.null_version;
+        }
+    }
+    struct cql_swap swap = {.place = place, .seen = head, .next = &next};
+    enum fgw_err err = cql_row_swap(cql, arena, &swap, &applied, error);
+    if (err != FGW_OK || !applied) {
+        return err;
+    }
+    cql_release(cql, place, &head->object);
+    if (!none) {
+        struct cql_row moved;
+        cql_row_bury(successor, &moved);
+        moved.state = CQL_MOVED;
+        /* when this does not come about, the row stays promoting beside a head of its version, which
+         * everybody reads as moved */
+        enum fgw_err ignored =
+            swap_version(cql, arena, place, successor, &moved, &applied, NULL);
+        (void)ignored;
+    }
+    return FGW_OK;
+}
+
+enum fgw_err cql_finish_delete(struct cql *cql, struct fgw_arena *arena,
+                               const struct cql_place *place, const struct cql_row *head,
+                               struct fgw_error *error)
+{
+    enum fgw_err err = bury_version(cql, arena, place, head, error);
+    for (unsigned attempt = 0; err == FGW_OK && attempt < CQL_ATTEMPTS_MAX; attempt++) {
+        struct cql_row now = {0};
+        struct cql_row successor;
+        bool claimed = false;
+        err = find_successor(cql, arena, place, head, &successor, error);
+        if (err == FGW_OK && successor.state != CQL_ABSENT) {
+            err = claim(cql, arena, place, &successor, &claimed, error);
+        }
+        if (err == FGW_OK && (claimed || successor.state == CQL_ABSENT)) {
+            err = replace_deleting(cql, arena, place, head, &successor, error);
+        }
+        if (err == FGW_OK) {
+            err = cql_head_read(cql, arena, place, true, &now, error);
+        }
+        if (err == FGW_OK && (now.state != CQL_DELETING ||
+                              !fgw_id_eq(&now.object.rev, &head->object.rev))) {
+            return FGW_OK;
+        }
+        cql_back_off(attempt);
+    }
+    return err != FGW_OK ? err : fgw_error_set(error, FGW_ERR_SLOW_DOWN, NULL);
+}
