@@ -75,7 +75,7 @@ void fgw_member_release(const struct fgw_member *member, const struct fgw_member
 {
     const struct fgw_replicated_options *options = &member->replicated->options;
     if (is_local(member)) {
-        options->release(options->local_context, hold->owner, hold->extent, hold->root);
+        fgw_storage_release_hint(options->storage, hold->owner, hold->extent, hold->root);
         return;
     }
     struct fgw_error error;

@@ -38,7 +38,7 @@ struct fgw_placement {
     enum fgw_err (*choose)(void *context, unsigned replicas, const uint64_t *avoid,
                            size_t avoid_count, struct fgw_placement_set *out_set,
                            struct fgw_error *error);
-    /* FGW_ERR_NOT_FOUND: unknown here (yet). */
+    /* FGW_ERR_NOT_FOUND: unknown here (yet); it is then looked for, which takes a moment. */
     enum fgw_err (*resolve)(void *context, uint64_t set_id, struct fgw_placement_set *out_set);
     /* What traffic shows of a store. root: of the blob concerned, may be NULL. */
     void (*report)(void *context, const uint8_t store_id[FGW_STORAGE_ID_SIZE],

@@ -22,10 +22,8 @@ struct fgw_replicated_options {
     unsigned workers;
     /* The own store of a storage node; NULL without one. */
     struct fgw_storage *storage;
-    /* May the own store acknowledge? And a release for it. NULL without a store. */
+    /* May the own store acknowledge? NULL: always. */
     enum fgw_err (*may_acknowledge)(void *context);
-    void (*release)(void *context, const struct fgw_storage_owner *owner, uint64_t extent,
-                    const struct fgw_cid *root);
     void *local_context;
 };
 

@@ -10,7 +10,9 @@ enum {
     LEAF = FGW_STORAGE_BLOCK_MAX,
     FIRST_WINDOW = 1024 * 1024,
     MEMBER_TRIES = 2, /* of each member without a byte in between */
-    HASH_STEP = 64 * 1024
+    HASH_STEP = 64 * 1024,
+    RESOLVE_TRIES = 12,
+    RESOLVE_MS = 250
 };
 static const uint64_t WINDOW_MAX = 64ULL * 1024 * 1024;
 
@@ -40,6 +42,20 @@ static const struct fgw_placement *placement_of(const struct fgw_blob_reader *re
     return reader->replicated->options.placement;
 }
 
+/* Another edge may have written into a set that was made a moment ago. */
+static enum fgw_err resolve(struct fgw_blob_reader *reader)
+{
+    const struct fgw_placement *placement = placement_of(reader);
+    for (unsigned attempt = 0;; attempt++) {
+        enum fgw_err err =
+            placement->resolve(placement->context, reader->extent.set, &reader->set);
+        if (err == FGW_OK || attempt == RESOLVE_TRIES) {
+            return err;
+        }
+        fgw_fiber_sleep_ms(RESOLVE_MS);
+    }
+}
+
 enum fgw_err fgw_replicated_read_open(struct fgw_blobs *blobs, const struct fgw_extent *extent,
                                       struct fgw_blob_reader **out_reader, struct fgw_error *error)
 {
@@ -49,9 +65,7 @@ enum fgw_err fgw_replicated_read_open(struct fgw_blobs *blobs, const struct fgw_
     reader->extent = *extent;
     reader->last_failure = FGW_ERR_UNAVAILABLE;
     fgw_buf_init(&reader->leaves, 0);
-    const struct fgw_placement *placement = placement_of(reader);
-    enum fgw_err err = placement->resolve(placement->context, extent->set, &reader->set);
-    if (err != FGW_OK) {
+    if (resolve(reader) != FGW_OK) {
         fgw_xfree(reader);
         return fgw_error_set(error, FGW_ERR_UNAVAILABLE,
                              "Replica set %llu is not known here (yet). Please try again.",

@@ -23,9 +23,7 @@ struct fgw_node_options {
     struct fgw_workers *workers;
     const struct fgw_bytes *secrets; /* FGW_CLUSTER_SECRET; copied */
     size_t secret_count;
-    uint64_t epoch;            /* of this process's hold of the store */
-    fgw_storage_live_fn *live; /* asked before a release is acted upon; NULL: none ever is */
-    void *live_context;
+    uint64_t epoch; /* of this process's hold of the store */
 };
 
 struct fgw_node_stats {

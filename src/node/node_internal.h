@@ -26,8 +26,6 @@ struct fgw_node {
     struct fgw_bytes *secrets;
     struct fgw_channel_secrets secret_list;
     uint64_t epoch;
-    fgw_storage_live_fn *live;
-    void *live_context;
     _Atomic uint64_t renewed_ms; /* boot clock: when the last good read was sent */
     _Atomic uint64_t higher_epoch;
     _Atomic bool stopping;

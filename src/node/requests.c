@@ -71,53 +71,27 @@ static enum fgw_err hold_copy(struct fgw_node_session *session, struct fgw_bytes
 
 /* -- hints --------------------------------------------------------------------------------------- */
 
-struct released {
-    struct fgw_blockapi_owner owner;
-    struct fgw_cid root;
-};
-
-static enum fgw_err evaluate_release(struct fgw_storage_op *op, struct fgw_storage_txn *txn)
-{
-    const struct released *item = op->context;
-    fgw_storage_txn_release(txn, item->owner.owner_id, item->owner.extent, &item->root);
-    return FGW_OK;
-}
-
-/* A hint: the metadata decides. What cannot be asked or done now is found by the sweeper. */
-static void release_one(struct fgw_node *node, struct released *item)
-{
-    bool live = true;
-    struct fgw_storage_owner owner = fgw_node_owner(&item->owner);
-    struct fgw_storage_op op = {.name = "release",
-                                .evaluate = evaluate_release,
-                                .context = item,
-                                .frees_space = true};
-    if (node->live != NULL &&
-        node->live(node->live_context, &owner, &item->root, &live) == FGW_OK && !live) {
-        (void)!fgw_storage_commit(node->storage, &op);
-    }
-}
-
-/* CONFIRM and RELEASE. A confirmed hold needs no question before the sweeper's: nothing to do. */
+/* CONFIRM and RELEASE. A confirmed hold needs no question before the sweeper's: nothing to do. For a
+ * released one the store asks the metadata before it acts. */
 static enum fgw_err hints(struct fgw_node_session *session, bool release, struct fgw_bytes rest)
 {
     uint32_t count;
     if (fgw_blockapi_take_u32(&rest, &count) != FGW_OK || count > BATCH_MAX) {
         return FGW_ERR_PARSE;
     }
-    fgw_node_working_begin(session);
     enum fgw_err err = FGW_OK;
     for (uint32_t i = 0; i < count && err == FGW_OK; i++) {
-        struct released item;
-        err = fgw_blockapi_take_owner(&rest, &item.owner);
+        struct fgw_blockapi_owner from;
+        struct fgw_cid root;
+        err = fgw_blockapi_take_owner(&rest, &from);
         if (err == FGW_OK) {
-            err = fgw_blockapi_take_cid(&rest, &item.root);
+            err = fgw_blockapi_take_cid(&rest, &root);
         }
         if (err == FGW_OK && release) {
-            release_one(session->owner, &item);
+            struct fgw_storage_owner owner = fgw_node_owner(&from);
+            fgw_storage_release_hint(session->owner->storage, &owner, from.extent, &root);
         }
     }
-    fgw_node_working_end(session);
     return err == FGW_OK ? fgw_node_answer(session, FGW_OK, NULL, fgw_bytes(NULL, 0)) : err;
 }
 

@@ -85,16 +85,6 @@ static void report(void *context, const uint8_t *store_id, enum fgw_placement_ev
 
 /* -- the world ----------------------------------------------------------------------------------- */
 
-static enum fgw_err nothing_lives(void *context, const struct fgw_storage_owner *owner,
-                                  const struct fgw_cid *root, bool *out_live)
-{
-    (void)context;
-    (void)owner;
-    (void)root;
-    *out_live = false;
-    return FGW_OK;
-}
-
 static void start_node(struct world *world, unsigned index, const char *address)
 {
     struct storage_node *node = &world->nodes[index];
@@ -103,8 +93,7 @@ static void start_node(struct world *world, unsigned index, const char *address)
                                        .workers = world->node_workers,
                                        .secrets = &world->secret,
                                        .secret_count = 1,
-                                       .epoch = 1,
-                                       .live = nothing_lives};
+                                       .epoch = 1};
     node->node = fgw_node_new(&options);
     struct fgw_http_server_options http = {.addresses = &address,
                                            .address_count = 1,

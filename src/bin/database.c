@@ -1,0 +1,240 @@
+/* database.c: see database.h. */
+#include "bin/database.h"
+
+#include "base/clock.h"
+#include "event/fiber.h"
+
+enum {
+    FIRST_WAIT_MS = 10000,
+    CHECK_GOOD_MS = 5000,
+    CHECK_BAD_MS = 1000,
+    DEGRADED_MS = 60000 /* ready for so long after the database was last good (cluster.md 7) */
+};
+
+struct fgw_database {
+    struct fgw_workers *workers;
+    struct fgw_health *health;
+    struct fgw_cql_config *config;
+    struct fgw_cql_client **clients; /* one a worker */
+    struct fgw_meta *meta;
+    struct fgw_error first_error; /* of worker 0's first wait */
+    /* the watch over the database, on worker 0 */
+    struct fgw_wait wake;
+    struct fgw_wait ended;
+    bool watching;
+    bool stopping;
+};
+
+static struct fgw_cql_client *client_of_worker(void *context)
+{
+    struct fgw_database *database = context;
+    return database->clients[fgw_worker_index()];
+}
+
+/* -- readiness ------------------------------------------------------------------------------------ */
+
+static void watch(void *arg)
+{
+    struct fgw_database *database = arg;
+    uint64_t good_ms = 0;
+    while (!database->stopping) {
+        struct fgw_error error;
+        fgw_error_init(&error);
+        bool good = database->meta->ops->ready(database->meta, &error) == FGW_OK;
+        uint64_t now_ms = fgw_clock_boot_ms();
+        if (good) {
+            good_ms = now_ms;
+            fgw_health_set(database->health, "metadata", NULL);
+        } else if (good_ms == 0 || now_ms - good_ms > DEGRADED_MS) {
+            fgw_health_set(database->health, "metadata", fgw_error_message(&error));
+        }
+        uint64_t until_ms =
+            fgw_loop_now_ms(fgw_loop_current()) + (good ? CHECK_GOOD_MS : CHECK_BAD_MS);
+        if (!database->stopping && fgw_wait_until(&database->wake, until_ms) == FGW_OK) {
+            break;
+        }
+    }
+    fgw_wait_signal(&database->ended);
+}
+
+/* -- life ----------------------------------------------------------------------------------------- */
+
+static void start_worker(void *arg, unsigned index)
+{
+    struct fgw_database *database = arg;
+    database->clients[index] = fgw_cql_client_new(fgw_loop_current(), database->config);
+}
+
+static void wait_first(void *arg, unsigned index)
+{
+    struct fgw_database *database = arg;
+    if (index != 0) {
+        return;
+    }
+    enum fgw_err err =
+        fgw_cql_client_wait_ready(database->clients[0],
+                                  fgw_loop_now_ms(fgw_loop_current()) + FIRST_WAIT_MS,
+                                  &database->first_error);
+    database->first_error.code = err;
+    fgw_wait_init(&database->wake, 1);
+    fgw_wait_init(&database->ended, 1);
+    database->watching = true;
+    fgw_fiber_spawn(fgw_loop_current(), watch, database);
+}
+
+static void stop_worker(void *arg, unsigned index)
+{
+    struct fgw_database *database = arg;
+    if (index == 0 && database->watching) {
+        database->stopping = true;
+        fgw_wait_signal(&database->wake);
+        fgw_wait_for(&database->ended);
+    }
+    fgw_cql_client_free(database->clients[index]);
+}
+
+/* "host:port,[v6]:port" */
+static char *hosts_text(const struct fgw_config_addresses *hosts)
+{
+    struct fgw_buf text;
+    fgw_buf_init(&text, 0);
+    for (size_t i = 0; i < hosts->count; i++) {
+        bool v6 = strchr(hosts->items[i].host, ':') != NULL;
+        (void)fgw_buf_appendf(&text, v6 ? "%s[%s]:%u" : "%s%s:%u", i == 0 ? "" : ",",
+                              hosts->items[i].host, (unsigned)hosts->items[i].port);
+    }
+    char *copy = fgw_xstrdup_bytes(fgw_buf_bytes(&text));
+    fgw_buf_deinit(&text);
+    return copy;
+}
+
+static enum fgw_err make_config(struct fgw_database *database, const struct fgw_config *config,
+                                struct fgw_error *error)
+{
+    char *hosts = hosts_text(&config->cql_hosts);
+    struct fgw_cql_settings settings = {.hosts = hosts,
+                                        .user = config->cql_user,
+                                        .password = config->cql_password,
+                                        .tls_ca = config->cql_tls_ca,
+                                        .timeout_ms = (uint32_t)config->cql_timeout_ms,
+                                        .local_dc = config->cql_local_dc};
+    enum fgw_err err =
+        fgw_cql_consistency_parse(fgw_bytes_str(config->values[FGW_SETTING_CQL_CONSISTENCY].text),
+                                  &settings.consistency, error);
+    if (err == FGW_OK) {
+        err = fgw_cql_config_new(&settings, &database->config, error);
+    }
+    fgw_xfree(hosts);
+    return err;
+}
+
+static void make_meta(struct fgw_database *database, const struct fgw_config *config,
+                      struct fgw_blobs *blobs)
+{
+    size_t count = config->cluster_secrets.count;
+    struct fgw_bytes *secrets = fgw_xcalloc(count + 1, sizeof *secrets);
+    for (size_t i = 0; i < count; i++) {
+        secrets[i] = fgw_bytes_str(config->cluster_secrets.items[i]);
+    }
+    struct fgw_meta_cql_options options = {.client = client_of_worker,
+                                           .client_context = database,
+                                           .workers = fgw_workers_count(database->workers),
+                                           .keyspace = config->cql_keyspace,
+                                           .blobs = blobs,
+                                           .secrets = secrets,
+                                           .secret_count = count};
+    database->meta = fgw_meta_cql_new(&options);
+    fgw_xfree(secrets);
+}
+
+enum fgw_err fgw_database_open(const struct fgw_config *config, struct fgw_server *server,
+                               struct fgw_blobs *blobs, struct fgw_database **out_database,
+                               struct fgw_error *error)
+{
+    struct fgw_database *database = fgw_xcalloc(1, sizeof *database);
+    database->workers = fgw_server_workers(server);
+    database->health = fgw_server_health(server);
+    enum fgw_err err = make_config(database, config, error);
+    if (err != FGW_OK) {
+        fgw_xfree(database);
+        return err;
+    }
+    fgw_health_set(database->health, "metadata", "connecting to the database");
+    database->clients =
+        fgw_xcalloc(fgw_workers_count(database->workers), sizeof(struct fgw_cql_client *));
+    make_meta(database, config, blobs);
+    fgw_workers_run(database->workers, start_worker, database);
+    fgw_workers_run(database->workers, wait_first, database);
+    err = database->first_error.code;
+    if (err == FGW_ERR_CONFIG || err == FGW_ERR_ACCESS_DENIED) {
+        *error = database->first_error;
+        fgw_database_close(database);
+        return err;
+    }
+    if (err != FGW_OK) {
+        fgw_log_warn("metadata", "the database is away, requests get 503 until it is back: %s",
+                     fgw_error_message(&database->first_error));
+    }
+    *out_database = database;
+    return FGW_OK;
+}
+
+struct fgw_meta *fgw_database_meta(struct fgw_database *database)
+{
+    return database->meta;
+}
+
+void fgw_database_close(struct fgw_database *database)
+{
+    if (database == NULL) {
+        return;
+    }
+    fgw_workers_run(database->workers, stop_worker, database);
+    database->meta->ops->free(database->meta);
+    fgw_cql_config_free(database->config);
+    fgw_xfree(database->clients);
+    fgw_xfree(database);
+}
+
+/* -- questions from other threads ------------------------------------------------------------------ */
+
+struct errand {
+    struct fgw_task task;
+    struct fgw_wait done;
+    struct fgw_database *database;
+    const struct fgw_storage_owner *owner;
+    const struct fgw_cid *root;
+    bool live;
+    enum fgw_err err;
+};
+
+static void ask(void *arg)
+{
+    struct errand *errand = arg;
+    struct fgw_meta *meta = errand->database->meta;
+    struct fgw_arena arena;
+    fgw_arena_init(&arena, 0);
+    errand->err =
+        meta->ops->blob_live(meta, &arena, errand->owner, errand->root, &errand->live);
+    fgw_arena_deinit(&arena);
+    fgw_wait_signal_remote(&errand->done);
+}
+
+static void start_asking(struct fgw_task *task)
+{
+    fgw_fiber_spawn(fgw_loop_current(), ask, FGW_CONTAINER_OF(task, struct errand, task));
+}
+
+enum fgw_err fgw_database_blob_live(void *context, const struct fgw_storage_owner *owner,
+                                    const struct fgw_cid *root, bool *out_live)
+{
+    struct errand errand = {.task.run = start_asking, .database = context, .owner = owner,
+                            .root = root};
+    fgw_wait_init(&errand.done, 1);
+    fgw_loop_post(fgw_workers_loop(errand.database->workers, 0), &errand.task);
+    fgw_wait_for(&errand.done);
+    if (errand.err == FGW_OK) {
+        *out_live = errand.live;
+    }
+    return errand.err;
+}

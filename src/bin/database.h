@@ -1,0 +1,24 @@
+/* database.h: the metadata database of a process: one CQL client on each worker, the metadata
+ * backend on top, and what /readyz says of it. */
+#ifndef FGW_BIN_DATABASE_H
+#define FGW_BIN_DATABASE_H
+
+#include "bin/server.h"
+#include "meta/cql/cql.h"
+
+struct fgw_database;
+
+/* Starts connecting on all workers. Waits some seconds for a first connection, so that a wrong
+ * password or port ends the start with its reason; a database that is away does not: requests are
+ * answered 503 until it is back. CONFIG, ACCESS_DENIED. */
+enum fgw_err fgw_database_open(const struct fgw_config *config, struct fgw_server *server,
+                               struct fgw_blobs *blobs, struct fgw_database **out_database,
+                               struct fgw_error *error) FGW_MUST_CHECK;
+struct fgw_meta *fgw_database_meta(struct fgw_database *database);
+/* The liveness predicate for threads that are no workers; context: the database. */
+enum fgw_err fgw_database_blob_live(void *context, const struct fgw_storage_owner *owner,
+                                    const struct fgw_cid *root, bool *out_live);
+/* With workers still running and no request in flight. Frees the backend too. Takes NULL. */
+void fgw_database_close(struct fgw_database *database);
+
+#endif
