@@ -25,7 +25,7 @@ struct fgw_database {
     bool stopping;
 };
 
-static struct fgw_cql_client *client_of_worker(void *context)
+struct fgw_cql_client *fgw_database_client(void *context)
 {
     struct fgw_database *database = context;
     return database->clients[fgw_worker_index()];
@@ -108,8 +108,8 @@ static char *hosts_text(const struct fgw_config_addresses *hosts)
     return copy;
 }
 
-static enum fgw_err make_config(struct fgw_database *database, const struct fgw_config *config,
-                                struct fgw_error *error)
+enum fgw_err fgw_database_config(const struct fgw_config *config,
+                                 struct fgw_cql_config **out_config, struct fgw_error *error)
 {
     char *hosts = hosts_text(&config->cql_hosts);
     struct fgw_cql_settings settings = {.hosts = hosts,
@@ -122,7 +122,7 @@ static enum fgw_err make_config(struct fgw_database *database, const struct fgw_
         fgw_cql_consistency_parse(fgw_bytes_str(config->values[FGW_SETTING_CQL_CONSISTENCY].text),
                                   &settings.consistency, error);
     if (err == FGW_OK) {
-        err = fgw_cql_config_new(&settings, &database->config, error);
+        err = fgw_cql_config_new(&settings, out_config, error);
     }
     fgw_xfree(hosts);
     return err;
@@ -136,7 +136,7 @@ static void make_meta(struct fgw_database *database, const struct fgw_config *co
     for (size_t i = 0; i < count; i++) {
         secrets[i] = fgw_bytes_str(config->cluster_secrets.items[i]);
     }
-    struct fgw_meta_cql_options options = {.client = client_of_worker,
+    struct fgw_meta_cql_options options = {.client = fgw_database_client,
                                            .client_context = database,
                                            .workers = fgw_workers_count(database->workers),
                                            .keyspace = config->cql_keyspace,
@@ -154,7 +154,7 @@ enum fgw_err fgw_database_open(const struct fgw_config *config, struct fgw_serve
     struct fgw_database *database = fgw_xcalloc(1, sizeof *database);
     database->workers = fgw_server_workers(server);
     database->health = fgw_server_health(server);
-    enum fgw_err err = make_config(database, config, error);
+    enum fgw_err err = fgw_database_config(config, &database->config, error);
     if (err != FGW_OK) {
         fgw_xfree(database);
         return err;
