@@ -300,8 +300,7 @@ static void add_status(void *context, json_t *status)
     (void)json_object_set_new(status, "role", json_string("kuri"));
     (void)json_object_set_new(status, "ready",
                               json_boolean(fgw_health_ready(fgw_server_health(role->server))));
-    (void)json_object_set_new(status, "endpoint",
-                              json_string(fgw_server_endpoint(role->server)));
+    (void)json_object_set_new(status, "endpoint", json_string(fgw_server_endpoint(role->server)));
     (void)json_object_set_new(status, "epoch", json_integer((json_int_t)stats.epoch));
     (void)json_object_set_new(status, "map_version", json_integer((json_int_t)stats.map_version));
     (void)json_object_set_new(status, "sets", json_integer((json_int_t)stats.sets));
@@ -435,10 +434,8 @@ int fgw_cluster_role_run(const struct fgw_command *command, bool storage_node)
         return FGW_EXIT_USAGE;
     }
     take_secrets(&role);
-    int exit_code =
-        fgw_server_start(&role.config, storage_node ? "kuri" : "proxy", &role.server);
-    if (exit_code == FGW_EXIT_OK &&
-        pthread_create(&role.starter, NULL, starter_main, &role) == 0) {
+    int exit_code = fgw_server_start(&role.config, storage_node ? "kuri" : "proxy", &role.server);
+    if (exit_code == FGW_EXIT_OK && pthread_create(&role.starter, NULL, starter_main, &role) == 0) {
         fgw_server_run(role.server);
         bool asked_to_end = role.exit_code == FGW_EXIT_OK;
         role.stopping = true;

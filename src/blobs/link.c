@@ -15,8 +15,7 @@ void fgw_link_close(struct fgw_link *link)
     fgw_xfree(link);
 }
 
-enum fgw_err fgw_link_failed(const struct fgw_link *link, enum fgw_err err,
-                             struct fgw_error *error)
+enum fgw_err fgw_link_failed(const struct fgw_link *link, enum fgw_err err, struct fgw_error *error)
 {
     bool gone = err == FGW_ERR_END || err == FGW_ERR_CLIENT_GONE || err == FGW_ERR_PARSE;
     enum fgw_err told = gone ? FGW_ERR_UNAVAILABLE : err;
@@ -87,9 +86,9 @@ static enum fgw_err authenticate(struct fgw_link *link, const struct fgw_placeme
 static enum fgw_err open_channel(struct fgw_link *link, const struct fgw_placement_member *member,
                                  struct fgw_bytes secret, struct fgw_error *error)
 {
-    struct fgw_connect_options options = {
-        .address = member->address,
-        .deadline_ms = fgw_loop_now_ms(fgw_loop_current()) + FGW_REMOTE_CONNECT_MS};
+    struct fgw_connect_options options = {.address = member->address,
+                                          .deadline_ms = fgw_loop_now_ms(fgw_loop_current()) +
+                                                         FGW_REMOTE_CONNECT_MS};
     enum fgw_err err = fgw_connect(&options, &link->conn, error);
     if (err != FGW_OK) {
         return err;

@@ -66,9 +66,8 @@ enum fgw_err fgw_member_hold(const struct fgw_member *member, const struct fgw_m
     struct fgw_remotes *remotes = member->replicated->options.remotes;
     struct fgw_remote_target target = target_of(member);
     struct fgw_blockapi_owner owner = wire_owner(hold->owner, hold->extent);
-    return block != NULL
-               ? fgw_remote_put(remotes, &target, &owner, block, error)
-               : fgw_remote_hold(remotes, &target, &owner, hold->root, hold->size, error);
+    return block != NULL ? fgw_remote_put(remotes, &target, &owner, block, error)
+                         : fgw_remote_hold(remotes, &target, &owner, hold->root, hold->size, error);
 }
 
 void fgw_member_release(const struct fgw_member *member, const struct fgw_member_hold *hold)
@@ -132,8 +131,8 @@ void fgw_member_writer_close(struct fgw_member_writer *writer)
 
 /* -- reading ------------------------------------------------------------------------------------- */
 
-enum fgw_err fgw_member_reader_open(const struct fgw_member *member, const struct fgw_extent *extent,
-                                    uint64_t offset, uint64_t len,
+enum fgw_err fgw_member_reader_open(const struct fgw_member *member,
+                                    const struct fgw_extent *extent, uint64_t offset, uint64_t len,
                                     struct fgw_member_reader *out_reader, struct fgw_error *error)
 {
     if (!is_local(member)) {
@@ -142,8 +141,8 @@ enum fgw_err fgw_member_reader_open(const struct fgw_member *member, const struc
                                      extent->size, offset, len, &out_reader->remote, error);
     }
     struct fgw_storage_reader *reader;
-    enum fgw_err err = fgw_storage_reader_open(member->replicated->options.storage, &extent->root,
-                                               NULL, &reader);
+    enum fgw_err err =
+        fgw_storage_reader_open(member->replicated->options.storage, &extent->root, NULL, &reader);
     if (err == FGW_OK && fgw_storage_reader_size(reader) != extent->size) {
         fgw_storage_reader_close(reader);
         err = FGW_ERR_CORRUPT;
@@ -167,11 +166,11 @@ void fgw_member_report(const struct fgw_member *member, enum fgw_err err,
                        const struct fgw_cid *root)
 {
     const struct fgw_placement *placement = member->replicated->options.placement;
-    enum fgw_placement_event event =
-        err == FGW_OK                                           ? FGW_PLACEMENT_GOOD
-        : err == FGW_ERR_NOSPACE                                ? FGW_PLACEMENT_FULL
-        : err == FGW_ERR_CORRUPT || err == FGW_ERR_NOT_FOUND ? FGW_PLACEMENT_DAMAGED
-                                                                : FGW_PLACEMENT_FAILED;
+    enum fgw_placement_event event = err == FGW_OK            ? FGW_PLACEMENT_GOOD
+                                     : err == FGW_ERR_NOSPACE ? FGW_PLACEMENT_FULL
+                                     : err == FGW_ERR_CORRUPT || err == FGW_ERR_NOT_FOUND
+                                         ? FGW_PLACEMENT_DAMAGED
+                                         : FGW_PLACEMENT_FAILED;
     placement->report(placement->context, fgw_member_of(member)->store_id, event, root);
 }
 

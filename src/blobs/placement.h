@@ -26,9 +26,9 @@ struct fgw_placement_set {
 
 enum fgw_placement_event {
     FGW_PLACEMENT_GOOD,
-    FGW_PLACEMENT_FAILED,  /* no connection, no answer in time, an error of the store */
-    FGW_PLACEMENT_FULL,    /* below its reserve */
-    FGW_PLACEMENT_DAMAGED  /* it has bytes that are not what was asked for */
+    FGW_PLACEMENT_FAILED, /* no connection, no answer in time, an error of the store */
+    FGW_PLACEMENT_FULL,   /* below its reserve */
+    FGW_PLACEMENT_DAMAGED /* it has bytes that are not what was asked for */
 };
 
 struct fgw_placement {

@@ -12,11 +12,7 @@
 #include "blobs/placement.h"
 #include "blockapi/message.h"
 
-enum {
-    FGW_REMOTE_CONNECT_MS = 1000,
-    FGW_REMOTE_STALL_MS = 2000,
-    FGW_REMOTE_ANSWER_MS = 60000
-};
+enum { FGW_REMOTE_CONNECT_MS = 1000, FGW_REMOTE_STALL_MS = 2000, FGW_REMOTE_ANSWER_MS = 60000 };
 
 struct fgw_remotes;
 struct fgw_remote_writer;

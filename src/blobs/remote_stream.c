@@ -176,8 +176,8 @@ static void take_last_answer(struct fgw_remote_reader *reader)
     struct fgw_bytes payload;
     struct fgw_blockapi_answer answer;
     if (reader->left == 0 && !reader->in_order &&
-        fgw_link_receive(reader->link, &kind, &payload) == FGW_OK &&
-        kind == FGW_BLOCKAPI_ANSWER && fgw_blockapi_take_answer(payload, &answer) == FGW_OK) {
+        fgw_link_receive(reader->link, &kind, &payload) == FGW_OK && kind == FGW_BLOCKAPI_ANSWER &&
+        fgw_blockapi_take_answer(payload, &answer) == FGW_OK) {
         reader->in_order = true;
     }
 }

@@ -111,8 +111,8 @@ static enum fgw_err try_set(struct fgw_blob_stage *stage, const uint64_t *avoid,
         return err;
     }
     for (unsigned i = 0; i < stage->set.count; i++) {
-        stage->lanes[i] = (struct lane){
-            .stage = stage, .member = {stage->replicated, &stage->set, i}};
+        stage->lanes[i] =
+            (struct lane){.stage = stage, .member = {stage->replicated, &stage->set, i}};
     }
     fgw_member_run_all(stage->set.count, open_lane, stage);
     return lanes_left(stage) >= stage->set.needed ? FGW_OK : too_few(stage);
@@ -295,8 +295,7 @@ static enum fgw_err finish_written(struct fgw_blob_stage *stage, struct fgw_blob
     if (durable < stage->set.needed) {
         return too_few(stage);
     }
-    (void)atomic_fetch_add(&stage->replicated->counters.copies_missing,
-                           stage->set.count - durable);
+    (void)atomic_fetch_add(&stage->replicated->counters.copies_missing, stage->set.count - durable);
     ((struct staged_state *)staged->private_state)->durable = true;
     staged->extent = (struct fgw_extent){.number = stage->extent_number,
                                          .set = stage->set.id,
@@ -393,11 +392,11 @@ static enum fgw_err hold_set(struct set_hold *all)
 static struct set_hold set_hold_of(const struct fgw_blob_staged *staged,
                                    const struct fgw_placement_set *set)
 {
-    return (struct set_hold){.replicated = fgw_replicated_of(staged->blobs),
-                             .set = set,
-                             .hold = {&staged->owner, staged->extent.number,
-                                      &staged->extent.root, staged->extent.size},
-                             .block = staged->in_memory ? &staged->block : NULL};
+    return (struct set_hold){
+        .replicated = fgw_replicated_of(staged->blobs),
+        .set = set,
+        .hold = {&staged->owner, staged->extent.number, &staged->extent.root, staged->extent.size},
+        .block = staged->in_memory ? &staged->block : NULL};
 }
 
 static enum fgw_err make_durable(struct fgw_blob_staged *staged)
@@ -438,7 +437,8 @@ static enum fgw_err make_durable(struct fgw_blob_staged *staged)
 
 /* Taken at once, at as many members as a write needs: whether they have the blob is known by asking
  * only. */
-static enum fgw_err stage_copy(struct fgw_blobs *blobs, const struct fgw_blob_stage_options *options,
+static enum fgw_err stage_copy(struct fgw_blobs *blobs,
+                               const struct fgw_blob_stage_options *options,
                                const struct fgw_extent *source, struct fgw_blob_staged *out_staged)
 {
     struct fgw_replicated *replicated = fgw_replicated_of(blobs);
@@ -493,8 +493,8 @@ static void send_hint(void *arg)
 }
 
 /* Nobody waits for a hint, and one that is lost is found by the sweeper. */
-static void release_extent(struct fgw_replicated *replicated,
-                           const struct fgw_storage_owner *owner, const struct fgw_extent *extent)
+static void release_extent(struct fgw_replicated *replicated, const struct fgw_storage_owner *owner,
+                           const struct fgw_extent *extent)
 {
     const struct fgw_placement *placement = replicated->options.placement;
     struct fgw_replicated_worker *worker = &replicated->per_worker[fgw_worker_index()];
@@ -568,10 +568,9 @@ void fgw_blobs_replicated_stats(struct fgw_blobs *blobs, struct fgw_replicated_s
     struct fgw_replicated *replicated = fgw_replicated_of(blobs);
 #define READ(name) .name = atomic_load(&replicated->counters.name)
     *out_stats = (struct fgw_replicated_stats){
-        READ(writes),          READ(writes_failed),   READ(sets_replaced),
-        READ(members_failed),  READ(copies_missing),  READ(reads),
-        READ(read_failovers),  READ(reads_failed),    READ(digests_checked),
-        READ(digests_wrong),   READ(hints_dropped),
+        READ(writes),          READ(writes_failed), READ(sets_replaced),  READ(members_failed),
+        READ(copies_missing),  READ(reads),         READ(read_failovers), READ(reads_failed),
+        READ(digests_checked), READ(digests_wrong), READ(hints_dropped),
     };
 #undef READ
 }

@@ -75,8 +75,8 @@ enum fgw_err fgw_member_writer_finish(const struct fgw_member *member,
                                       struct fgw_member_writer *writer, const struct fgw_cid *root,
                                       uint64_t size, struct fgw_error *error) FGW_MUST_CHECK;
 void fgw_member_writer_close(struct fgw_member_writer *writer);
-enum fgw_err fgw_member_reader_open(const struct fgw_member *member, const struct fgw_extent *extent,
-                                    uint64_t offset, uint64_t len,
+enum fgw_err fgw_member_reader_open(const struct fgw_member *member,
+                                    const struct fgw_extent *extent, uint64_t offset, uint64_t len,
                                     struct fgw_member_reader *out_reader,
                                     struct fgw_error *error) FGW_MUST_CHECK;
 void fgw_member_reader_close(struct fgw_member_reader *reader);

@@ -47,8 +47,7 @@ static enum fgw_err resolve(struct fgw_blob_reader *reader)
 {
     const struct fgw_placement *placement = placement_of(reader);
     for (unsigned attempt = 0;; attempt++) {
-        enum fgw_err err =
-            placement->resolve(placement->context, reader->extent.set, &reader->set);
+        enum fgw_err err = placement->resolve(placement->context, reader->extent.set, &reader->set);
         if (err == FGW_OK || attempt == RESOLVE_TRIES) {
             return err;
         }
@@ -153,13 +152,11 @@ static enum fgw_err prove_leaves(struct fgw_blob_reader *reader)
 {
     struct fgw_dag_root root;
     uint64_t count = leaf_count(reader);
-    struct fgw_dag_builder *dag =
-        fgw_dag_builder_new(&fgw_dag_unixfs_v1_2025, ignore_node, NULL);
+    struct fgw_dag_builder *dag = fgw_dag_builder_new(&fgw_dag_unixfs_v1_2025, ignore_node, NULL);
     enum fgw_err err = reader->leaves.len == count * FGW_SHA256_SIZE ? FGW_OK : FGW_ERR_CORRUPT;
     for (uint64_t i = 0; i < count && err == FGW_OK; i++) {
         uint64_t left = reader->extent.size - i * LEAF;
-        struct fgw_cid cid =
-            fgw_cid_make(FGW_CODEC_RAW, reader->leaves.ptr + i * FGW_SHA256_SIZE);
+        struct fgw_cid cid = fgw_cid_make(FGW_CODEC_RAW, reader->leaves.ptr + i * FGW_SHA256_SIZE);
         err = fgw_dag_builder_add(dag, &cid, left < LEAF ? left : LEAF);
     }
     if (err == FGW_OK) {
@@ -181,9 +178,9 @@ static enum fgw_err load_leaves(struct fgw_blob_reader *reader, struct fgw_error
     fgw_buf_clear(&reader->leaves);
     while (err == FGW_OK && reader->leaves.len < count * FGW_SHA256_SIZE) {
         size_t before = reader->leaves.len;
-        err = fgw_remote_leaves(reader->replicated->options.remotes, &target,
-                                &reader->extent.root, reader->extent.size,
-                                before / FGW_SHA256_SIZE, &reader->leaves, error);
+        err = fgw_remote_leaves(reader->replicated->options.remotes, &target, &reader->extent.root,
+                                reader->extent.size, before / FGW_SHA256_SIZE, &reader->leaves,
+                                error);
         if (err == FGW_OK && reader->leaves.len == before) {
             err = FGW_ERR_CORRUPT;
         }
@@ -261,8 +258,8 @@ static enum fgw_err open_window(struct fgw_blob_reader *reader, uint64_t offset,
 
 static enum fgw_err next_chunk(struct fgw_blob_reader *reader, struct fgw_error *error)
 {
-    enum fgw_err err = fgw_remote_reader_next(reader->stream.remote, &reader->chunk_offset,
-                                              &reader->chunk, error);
+    enum fgw_err err =
+        fgw_remote_reader_next(reader->stream.remote, &reader->chunk_offset, &reader->chunk, error);
     if (err == FGW_OK) {
         err = check_digest(reader, error);
     }
@@ -312,9 +309,9 @@ static enum fgw_err read_member(struct fgw_blob_reader *reader, uint64_t offset,
                                      &reader->stream, error);
     }
     reader->streaming = err == FGW_OK;
-    return err == FGW_OK ? fgw_storage_reader_next(reader->stream.local, offset, want,
-                                                   prefer_memory, out_run)
-                         : err;
+    return err == FGW_OK
+               ? fgw_storage_reader_next(reader->stream.local, offset, want, prefer_memory, out_run)
+               : err;
 }
 
 enum fgw_err fgw_replicated_read_next(struct fgw_blob_reader *reader, uint64_t offset, size_t want,

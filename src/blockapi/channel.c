@@ -192,11 +192,11 @@ bool fgw_channel_pending(struct fgw_channel *channel)
     }
     uint8_t byte;
     size_t got;
-    if (fgw_conn_try_read(channel->conn, &byte, 1, &got) != FGW_OK) {
-        return false;
+    enum fgw_err err = fgw_conn_try_read(channel->conn, &byte, 1, &got);
+    if (err == FGW_OK) {
+        fgw_conn_unread(channel->conn, fgw_bytes(&byte, 1));
     }
-    fgw_conn_unread(channel->conn, fgw_bytes(&byte, 1));
-    return true;
+    return err != FGW_ERR_AGAIN;
 }
 
 /* -- opening ------------------------------------------------------------------------------------- */

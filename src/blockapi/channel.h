@@ -66,7 +66,8 @@ enum fgw_err fgw_channel_send(struct fgw_channel *channel, uint8_t kind,
  * frames. FGW_ERR_PARSE (head, length), FGW_ERR_CORRUPT (tag): the channel is of no further use. */
 enum fgw_err fgw_channel_receive(struct fgw_channel *channel, uint8_t *out_kind,
                                  struct fgw_bytes *out_payload) FGW_MUST_CHECK;
-/* True when bytes of a further frame have come (which may be less than the frame). */
+/* True when bytes of a further frame have come (which may be less than the frame), or the end of the
+ * connection: receive tells. */
 bool fgw_channel_pending(struct fgw_channel *channel);
 
 #endif

@@ -7,9 +7,17 @@ enum { TEXT_MAX = 1024, OWNER_HEAD = 42 };
 
 /* The row of a status is its number on the wire: rows are only ever added. */
 static const enum fgw_err STATUSES[] = {
-    FGW_OK,           FGW_ERR_NOT_FOUND,   FGW_ERR_NOSPACE,     FGW_ERR_IO,
-    FGW_ERR_CORRUPT,  FGW_ERR_UNAVAILABLE, FGW_ERR_READ_ONLY,   FGW_ERR_CANCELLED,
-    FGW_ERR_BAD_REQUEST, FGW_ERR_CONFLICT, FGW_ERR_INTERNAL,
+    FGW_OK,
+    FGW_ERR_NOT_FOUND,
+    FGW_ERR_NOSPACE,
+    FGW_ERR_IO,
+    FGW_ERR_CORRUPT,
+    FGW_ERR_UNAVAILABLE,
+    FGW_ERR_READ_ONLY,
+    FGW_ERR_CANCELLED,
+    FGW_ERR_BAD_REQUEST,
+    FGW_ERR_CONFLICT,
+    FGW_ERR_INTERNAL,
 };
 
 static uint16_t status_of(enum fgw_err err)

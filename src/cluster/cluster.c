@@ -13,33 +13,51 @@ static const struct {
     const char *text; /* %s: the keyspace */
     enum fgw_cql_statement_kind kind;
 } STATEMENTS[STATEMENT_COUNT] = {
-    [STATEMENT_NODES] = {"cluster_nodes", "SELECT store_id, node_id, epoch, state, zone, host, url "
-                         "FROM %s.nodes", FGW_CQL_READ},
+    [STATEMENT_NODES] = {"cluster_nodes",
+                         "SELECT store_id, node_id, epoch, state, zone, host, url "
+                         "FROM %s.nodes",
+                         FGW_CQL_READ},
     [STATEMENT_NODE] = {"cluster_node", "SELECT epoch, state FROM %s.nodes WHERE store_id = ?",
                         FGW_CQL_READ},
-    [STATEMENT_NODE_INSERT] = {"cluster_node_insert", "INSERT INTO %s.nodes (epoch, node_id, zone, "
+    [STATEMENT_NODE_INSERT] = {"cluster_node_insert",
+                               "INSERT INTO %s.nodes (epoch, node_id, zone, "
                                "host, url, store_id, state) VALUES (?, ?, ?, ?, ?, ?, 1) "
-                               "IF NOT EXISTS", FGW_CQL_LWT},
-    [STATEMENT_NODE_TAKE] = {"cluster_node_take", "UPDATE %s.nodes SET epoch = ?, node_id = ?, "
+                               "IF NOT EXISTS",
+                               FGW_CQL_LWT},
+    [STATEMENT_NODE_TAKE] = {"cluster_node_take",
+                             "UPDATE %s.nodes SET epoch = ?, node_id = ?, "
                              "zone = ?, host = ?, url = ?, state = 1 WHERE store_id = ? "
-                             "IF epoch = ?", FGW_CQL_LWT},
-    [STATEMENT_NODE_LOST] = {"cluster_node_lost", "UPDATE %s.nodes SET state = 3 WHERE "
-                             "store_id = ? IF epoch = ?", FGW_CQL_LWT},
-    [STATEMENT_BEAT] = {"cluster_beat", "INSERT INTO %s.heartbeats (store_id, epoch, beat, data) "
-                        "VALUES (?, ?, ?, ?)", FGW_CQL_WRITE},
-    [STATEMENT_BEAT_OF] = {"cluster_beat_of", "SELECT beat FROM %s.heartbeats WHERE store_id = ? "
-                           "AND epoch = ?", FGW_CQL_READ},
+                             "IF epoch = ?",
+                             FGW_CQL_LWT},
+    [STATEMENT_NODE_LOST] = {"cluster_node_lost",
+                             "UPDATE %s.nodes SET state = 3 WHERE "
+                             "store_id = ? IF epoch = ?",
+                             FGW_CQL_LWT},
+    [STATEMENT_BEAT] = {"cluster_beat",
+                        "INSERT INTO %s.heartbeats (store_id, epoch, beat, data) "
+                        "VALUES (?, ?, ?, ?)",
+                        FGW_CQL_WRITE},
+    [STATEMENT_BEAT_OF] = {"cluster_beat_of",
+                           "SELECT beat FROM %s.heartbeats WHERE store_id = ? "
+                           "AND epoch = ?",
+                           FGW_CQL_READ},
     [STATEMENT_BEATS] = {"cluster_beats", "SELECT store_id, epoch, beat, data FROM %s.heartbeats",
                          FGW_CQL_READ},
     [STATEMENT_MAP] = {"cluster_map", "SELECT version FROM %s.map WHERE id = 'map'", FGW_CQL_READ},
-    [STATEMENT_MAP_INSERT] = {"cluster_map_insert", "INSERT INTO %s.map (id, version) VALUES "
-                              "('map', 1) IF NOT EXISTS", FGW_CQL_LWT},
-    [STATEMENT_MAP_BUMP] = {"cluster_map_bump", "UPDATE %s.map SET version = ? WHERE id = 'map' "
-                            "IF version = ?", FGW_CQL_LWT},
+    [STATEMENT_MAP_INSERT] = {"cluster_map_insert",
+                              "INSERT INTO %s.map (id, version) VALUES "
+                              "('map', 1) IF NOT EXISTS",
+                              FGW_CQL_LWT},
+    [STATEMENT_MAP_BUMP] = {"cluster_map_bump",
+                            "UPDATE %s.map SET version = ? WHERE id = 'map' "
+                            "IF version = ?",
+                            FGW_CQL_LWT},
     [STATEMENT_SETS] = {"cluster_sets", "SELECT set_id, epoch, state, data FROM %s.sets",
                         FGW_CQL_READ},
-    [STATEMENT_SET_INSERT] = {"cluster_set_insert", "INSERT INTO %s.sets (set_id, epoch, state, "
-                              "data) VALUES (?, 1, 1, ?) IF NOT EXISTS", FGW_CQL_LWT},
+    [STATEMENT_SET_INSERT] = {"cluster_set_insert",
+                              "INSERT INTO %s.sets (set_id, epoch, state, "
+                              "data) VALUES (?, 1, 1, ?) IF NOT EXISTS",
+                              FGW_CQL_LWT},
 };
 
 static void make_statements(struct fgw_cluster *cluster)
@@ -76,8 +94,7 @@ enum fgw_err cluster_change(struct fgw_cluster *cluster, enum cluster_statement 
                             struct fgw_error *error)
 {
     struct fgw_cql_result *result;
-    enum fgw_err err =
-        cluster_execute(cluster, statement, values, count, false, &result, error);
+    enum fgw_err err = cluster_execute(cluster, statement, values, count, false, &result, error);
     if (err == FGW_OK) {
         err = fgw_cql_result_applied(result, out_applied);
         fgw_cql_result_free(result);
@@ -190,7 +207,8 @@ static void tell_health(struct fgw_cluster *cluster)
         bool late = fgw_clock_boot_ms() - cluster->last_renewed_ms > RENEW_LIMIT_MS;
         options->health(options->context, "registry",
                         late ? "the epoch of the store could not be renewed for 30 s: it does not "
-                               "acknowledge writes" : NULL);
+                               "acknowledge writes"
+                             : NULL);
     }
 }
 
@@ -278,12 +296,12 @@ void fgw_cluster_stats(struct fgw_cluster *cluster, struct fgw_cluster_stats *ou
     uint64_t now_ms = fgw_clock_boot_ms();
     (void)pthread_mutex_lock(&cluster->guarded.mutex);
     const struct cluster_map *map = &cluster->guarded.map;
-    *out_stats = (struct fgw_cluster_stats){
-        .map_version = map->version,
-        .stores = map->store_count,
-        .sets = map->set_count,
-        .epoch = cluster->epoch,
-        .replicas_possible = cluster_possible(map, cluster->options.replicas)};
+    *out_stats = (struct fgw_cluster_stats){.map_version = map->version,
+                                            .stores = map->store_count,
+                                            .sets = map->set_count,
+                                            .epoch = cluster->epoch,
+                                            .replicas_possible =
+                                                cluster_possible(map, cluster->options.replicas)};
     for (size_t i = 0; i < map->store_count; i++) {
         out_stats->stores_suspect += map->stores[i].suspect_until_ms > now_ms;
     }

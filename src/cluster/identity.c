@@ -18,9 +18,9 @@ static enum fgw_err read_id(struct fgw_cql_client *client, const char *keyspace,
     (void)snprintf(text, sizeof text, "SELECT data FROM %s.map WHERE id = 'cluster'", keyspace);
     enum fgw_err err = fgw_cql_query(client, text, FGW_CQL_READ, &options, &result, error);
     if (err == FGW_ERR_NOT_FOUND || err == FGW_ERR_INTERNAL) {
-        return fgw_error_set(error, FGW_ERR_NOT_FOUND,
-                             "The tables of keyspace %s are not there yet (fgw db-init makes them).",
-                             keyspace);
+        return fgw_error_set(
+            error, FGW_ERR_NOT_FOUND,
+            "The tables of keyspace %s are not there yet (fgw db-init makes them).", keyspace);
     }
     if (err != FGW_OK) {
         return err;
@@ -36,8 +36,10 @@ static enum fgw_err read_id(struct fgw_cql_client *client, const char *keyspace,
     }
     fgw_cql_result_free(result);
     if (err == FGW_ERR_NOT_FOUND) {
-        return fgw_error_set(error, err, "Keyspace %s has no cluster id yet: a storage node or "
-                                         "fgw db-init makes it.", keyspace);
+        return fgw_error_set(error, err,
+                             "Keyspace %s has no cluster id yet: a storage node or "
+                             "fgw db-init makes it.",
+                             keyspace);
     }
     return err;
 }
@@ -53,7 +55,8 @@ static enum fgw_err make_id(struct fgw_cql_client *client, const char *keyspace,
     fgw_hex_encode(fgw_bytes(id, sizeof id), hex);
     (void)snprintf(text, sizeof text,
                    "INSERT INTO %s.map (id, version, data) VALUES ('cluster', 1, 0x%s) "
-                   "IF NOT EXISTS", keyspace, hex);
+                   "IF NOT EXISTS",
+                   keyspace, hex);
     enum fgw_err err = fgw_cql_query(client, text, FGW_CQL_LWT, NULL, &result, error);
     if (err == FGW_OK) {
         fgw_cql_result_free(result);

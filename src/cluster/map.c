@@ -44,9 +44,9 @@ struct cluster_store *cluster_map_store(const struct cluster_map *map, const uin
 const struct cluster_set *cluster_map_set(const struct cluster_map *map, uint64_t id)
 {
     struct cluster_set wanted = {.id = id};
-    return map->set_count == 0 ? NULL
-                               : bsearch(&wanted, map->sets, map->set_count, sizeof *map->sets,
-                                         compare_sets);
+    return map->set_count == 0
+               ? NULL
+               : bsearch(&wanted, map->sets, map->set_count, sizeof *map->sets, compare_sets);
 }
 
 /* -- rows ---------------------------------------------------------------------------------------- */
@@ -217,8 +217,9 @@ enum fgw_err cluster_map_refresh(struct fgw_cluster *cluster, bool force, struct
         return err;
     }
     if (map.version < cluster->guarded.map.version) {
-        fgw_log_error("cluster", "the map in the database is older (%llu) than the one known "
-                                 "(%llu): was the database restored?",
+        fgw_log_error("cluster",
+                      "the map in the database is older (%llu) than the one known "
+                      "(%llu): was the database restored?",
                       (unsigned long long)map.version,
                       (unsigned long long)cluster->guarded.map.version);
         return FGW_OK;
@@ -328,8 +329,7 @@ static enum fgw_err insert_set(struct fgw_cluster *cluster, const struct cluster
     }
     struct fgw_cql_value values[] = {fgw_cql_bigint((int64_t)set->id),
                                      fgw_cql_blob(fgw_buf_bytes(&data))};
-    enum fgw_err err =
-        cluster_change(cluster, STATEMENT_SET_INSERT, values, 2, out_applied, error);
+    enum fgw_err err = cluster_change(cluster, STATEMENT_SET_INSERT, values, 2, out_applied, error);
     fgw_buf_deinit(&data);
     return err == FGW_ERR_UNKNOWN_OUTCOME ? FGW_OK : err;
 }

@@ -102,9 +102,8 @@ static const struct cluster_set *choose_set(const struct cluster_map *map, unsig
     uint64_t seen = 0;
     for (size_t i = 0; i < map->set_count; i++) {
         const struct cluster_set *set = &map->sets[i];
-        unsigned bad = set->count != members
-                           ? UINT32_MAX
-                           : badness(map, set, avoid, avoid_count, now_ms);
+        unsigned bad =
+            set->count != members ? UINT32_MAX : badness(map, set, avoid, avoid_count, now_ms);
         if (bad == UINT32_MAX || bad > best) {
             continue;
         }

@@ -93,9 +93,10 @@ void cluster_plan_sets(const struct cluster_map *map, unsigned replicas,
                        struct cluster_planned **out_sets, size_t *out_count)
 {
     unsigned members = cluster_possible(map, replicas);
-    size_t rounds = members == 0 ? 0
-                                 : ((size_t)active_stores(map) * CLUSTER_SETS_PER_STORE + members -
-                                    1) / members;
+    size_t rounds =
+        members == 0
+            ? 0
+            : ((size_t)active_stores(map) * CLUSTER_SETS_PER_STORE + members - 1) / members;
     struct cluster_planned *sets = fgw_xcalloc(rounds + 1, sizeof *sets);
     size_t count = 0;
     for (size_t round = 0; round < rounds; round++) {

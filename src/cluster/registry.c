@@ -40,8 +40,10 @@ static enum fgw_err lose(struct fgw_cluster *cluster, const struct cluster_store
     struct fgw_cql_value values[] = {fgw_cql_uuid(store->id),
                                      fgw_cql_bigint((int64_t)store->epoch)};
     fgw_hex_encode(fgw_bytes(store->id, sizeof store->id), id);
-    fgw_log_warn("cluster", "store %s of node %s does not beat any more and this node has another "
-                            "one now: it counts as lost", id, store->node_id);
+    fgw_log_warn("cluster",
+                 "store %s of node %s does not beat any more and this node has another "
+                 "one now: it counts as lost",
+                 id, store->node_id);
     return cluster_change(cluster, STATEMENT_NODE_LOST, values, 2, &applied, error);
 }
 
@@ -76,8 +78,7 @@ static enum fgw_err settle_rivals(struct fgw_cluster *cluster, struct fgw_error 
     enum fgw_err err = FGW_OK;
     for (size_t i = 0; i < map->store_count && err == FGW_OK; i++) {
         const struct cluster_store *store = &map->stores[i];
-        if (store->state != CLUSTER_LOST &&
-            strcmp(store->node_id, cluster->options.node_id) == 0 &&
+        if (store->state != CLUSTER_LOST && strcmp(store->node_id, cluster->options.node_id) == 0 &&
             memcmp(store->id, cluster->store_id, sizeof store->id) != 0) {
             err = settle_rival(cluster, store, error);
         }
@@ -116,9 +117,8 @@ static enum fgw_err write_epoch(struct fgw_cluster *cluster, uint64_t seen, bool
         fgw_cql_str(options->zone),        fgw_cql_str(options->host),
         fgw_cql_str(options->url),         fgw_cql_uuid(cluster->store_id),
         fgw_cql_bigint((int64_t)seen)};
-    return seen == 0
-               ? cluster_change(cluster, STATEMENT_NODE_INSERT, values, 6, out_applied, error)
-               : cluster_change(cluster, STATEMENT_NODE_TAKE, values, 7, out_applied, error);
+    return seen == 0 ? cluster_change(cluster, STATEMENT_NODE_INSERT, values, 6, out_applied, error)
+                     : cluster_change(cluster, STATEMENT_NODE_TAKE, values, 7, out_applied, error);
 }
 
 enum fgw_err cluster_take_store(struct fgw_cluster *cluster, struct fgw_error *error)
@@ -142,8 +142,10 @@ enum fgw_err cluster_take_store(struct fgw_cluster *cluster, struct fgw_error *e
         /* unknown: an epoch more is skipped, nothing else */
         err = err == FGW_ERR_UNKNOWN_OUTCOME ? FGW_OK : err;
     }
-    return err == FGW_OK ? fgw_error_set(error, FGW_ERR_UNAVAILABLE, "The store could not be taken "
-                                         "in the registry.") : err;
+    return err == FGW_OK ? fgw_error_set(error, FGW_ERR_UNAVAILABLE,
+                                         "The store could not be taken "
+                                         "in the registry.")
+                         : err;
 }
 
 void cluster_renew(struct fgw_cluster *cluster)
@@ -164,8 +166,9 @@ void cluster_renew(struct fgw_cluster *cluster)
     } else if (epoch > cluster->epoch) {
         cluster->options.fenced(cluster->options.context, epoch);
     } else {
-        fgw_log_error("cluster", "the registry knows epoch %llu of this store, older than ours "
-                                 "(%llu): was the database restored?",
+        fgw_log_error("cluster",
+                      "the registry knows epoch %llu of this store, older than ours "
+                      "(%llu): was the database restored?",
                       (unsigned long long)epoch, (unsigned long long)cluster->epoch);
     }
 }
@@ -181,10 +184,9 @@ void cluster_beat(struct fgw_cluster *cluster)
     fgw_storage_stats(cluster->options.storage, &stats);
     fgw_tlv_put_u64(&data, TAG_FREE, stats.free_bytes);
     fgw_tlv_put_u64(&data, TAG_TOTAL, stats.total_bytes);
-    struct fgw_cql_value values[] = {fgw_cql_uuid(cluster->store_id),
-                                     fgw_cql_bigint((int64_t)cluster->epoch),
-                                     fgw_cql_bigint((int64_t)++cluster->beat),
-                                     fgw_cql_blob(fgw_buf_bytes(&data))};
+    struct fgw_cql_value values[] = {
+        fgw_cql_uuid(cluster->store_id), fgw_cql_bigint((int64_t)cluster->epoch),
+        fgw_cql_bigint((int64_t)++cluster->beat), fgw_cql_blob(fgw_buf_bytes(&data))};
     if (cluster_execute(cluster, STATEMENT_BEAT, values, 4, false, &result, &error) == FGW_OK) {
         fgw_cql_result_free(result);
     }

@@ -44,8 +44,9 @@ void fgw_node_fence(struct fgw_node *node, uint64_t higher_epoch)
            !atomic_compare_exchange_weak(&node->higher_epoch, &seen, higher_epoch)) {
     }
     if (seen == 0) {
-        fgw_log_error("node", "another process has taken this store (epoch %llu, ours is %llu): "
-                              "nothing is acknowledged any more; stop one of the two",
+        fgw_log_error("node",
+                      "another process has taken this store (epoch %llu, ours is %llu): "
+                      "nothing is acknowledged any more; stop one of the two",
                       (unsigned long long)higher_epoch, (unsigned long long)node->epoch);
     }
 }
@@ -104,8 +105,7 @@ void fgw_node_handle(void *context, struct fgw_http_exchange *exchange)
 {
     struct fgw_node *node = context;
     const struct fgw_http_request *request = fgw_http_request(exchange);
-    if (fgw_bytes_eq_str(request->raw_path, FGW_BLOCKAPI_PATH) &&
-        request->method == FGW_HTTP_GET) {
+    if (fgw_bytes_eq_str(request->raw_path, FGW_BLOCKAPI_PATH) && request->method == FGW_HTTP_GET) {
         upgrade(node, exchange);
     } else if (fgw_bytes_eq_str(request->raw_path, "/_fgw/v1/health")) {
         answer_health(node, exchange);

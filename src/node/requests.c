@@ -107,8 +107,7 @@ static enum fgw_err open_blob(struct fgw_node_session *session, struct fgw_bytes
         return FGW_ERR_PARSE;
     }
     struct fgw_storage_reader *reader = NULL;
-    enum fgw_err err =
-        fgw_storage_reader_open(session->owner->storage, &root, NULL, &reader);
+    enum fgw_err err = fgw_storage_reader_open(session->owner->storage, &root, NULL, &reader);
     if (err == FGW_OK && fgw_storage_reader_size(reader) != size) {
         fgw_storage_reader_close(reader);
         reader = NULL;
@@ -157,9 +156,9 @@ static enum fgw_err read_blob(struct fgw_node_session *session, struct fgw_bytes
         sent = FGW_ERR_PARSE;
     } else if (answer == FGW_OK) {
         uint64_t size = fgw_storage_reader_size(reader);
-        answer = offset > size || len > size - offset ? FGW_ERR_BAD_REQUEST
-                                                      : send_runs(session, reader, offset, len,
-                                                                  &sent);
+        answer = offset > size || len > size - offset
+                     ? FGW_ERR_BAD_REQUEST
+                     : send_runs(session, reader, offset, len, &sent);
     }
     if (reader != NULL) {
         fgw_storage_reader_close(reader);

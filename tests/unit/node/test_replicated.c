@@ -40,15 +40,14 @@ static enum fgw_err resolve(void *context, uint64_t set_id, struct fgw_placement
     if (set_id < 1 || set_id > NODES) {
         return FGW_ERR_NOT_FOUND;
     }
-    *out = (struct fgw_placement_set){
-        .id = set_id, .epoch = 1, .count = 2, .needed = world->needed};
+    *out =
+        (struct fgw_placement_set){.id = set_id, .epoch = 1, .count = 2, .needed = world->needed};
     for (unsigned i = 0; i < 2; i++) {
         struct storage_node *node = &world->nodes[(set_id - 1 + i) % NODES];
         struct fgw_placement_member *member = &out->members[i];
         memcpy(member->store_id, fgw_storage_id(node->fixture.storage), FGW_STORAGE_ID_SIZE);
         member->epoch = 1;
-        (void)snprintf(member->address, sizeof member->address, "%s",
-                       node->address);
+        (void)snprintf(member->address, sizeof member->address, "%s", node->address);
     }
     return FGW_OK;
 }
@@ -241,8 +240,7 @@ static enum fgw_err read_range(struct world *world, const struct fgw_extent *ext
 
 static void sizes(struct world *world)
 {
-    static const size_t SIZES[] = {0,       1,           262144,      262145,
-                                   MIB - 1, MIB,         MIB + 1,     3 * MIB + 77};
+    static const size_t SIZES[] = {0, 1, 262144, 262145, MIB - 1, MIB, MIB + 1, 3 * MIB + 77};
     for (unsigned i = 0; i < FGW_COUNT_OF(SIZES); i++) {
         struct fgw_arena arena;
         struct fgw_blob_staged staged;
@@ -254,8 +252,8 @@ static void sizes(struct world *world)
         assert_int_equal(staged.extent.size, SIZES[i]);
         assert_int_equal(read_range(world, &staged.extent, bytes, 0, SIZES[i]), FGW_OK);
         if (SIZES[i] > MIB) {
-            assert_int_equal(
-                read_range(world, &staged.extent, bytes, MIB - 5, SIZES[i] - 1), FGW_OK);
+            assert_int_equal(read_range(world, &staged.extent, bytes, MIB - 5, SIZES[i] - 1),
+                             FGW_OK);
         }
         /* both members have it, the third node does not */
         for (unsigned n = 0; n < NODES; n++) {
@@ -313,8 +311,8 @@ static void read_and_write_without_one(struct world *world)
     assert_int_equal(stage(world, &arena, fgw_bytes_sub(body, 0, 2 * MIB), 52, &staged), FGW_OK);
     assert_int_equal(staged.extent.set, 2);
     assert_true(world->events[0][FGW_PLACEMENT_FAILED] > 0);
-    assert_int_equal(
-        read_range(world, &staged.extent, fgw_bytes_sub(body, 0, 2 * MIB), 0, 2 * MIB), FGW_OK);
+    assert_int_equal(read_range(world, &staged.extent, fgw_bytes_sub(body, 0, 2 * MIB), 0, 2 * MIB),
+                     FGW_OK);
     fgw_arena_deinit(&arena);
 }
 
