@@ -130,10 +130,11 @@ static void build_request(struct load *load, unsigned index)
     struct fgw_sig_header host_header = {FGW_LIT("Host"), fgw_bytes_str(host)};
     bool list = strcmp(o->op, "list") == 0;
     bool put = strcmp(o->op, "put") == 0;
-    const char *method = put || strcmp(o->op, "create-bucket") == 0 ? "PUT" : strcmp(o->op, "head") == 0 ? "HEAD"
-                               : strcmp(o->op, "delete") == 0     ? "DELETE"
-                                                                  : "GET";
     bool make = strcmp(o->op, "create-bucket") == 0;
+    const char *method = put || make                     ? "PUT"
+                         : strcmp(o->op, "head") == 0   ? "HEAD"
+                         : strcmp(o->op, "delete") == 0 ? "DELETE"
+                                                        : "GET";
     char *path = list || make   ? fgw_arena_printf(arena, "/%s", o->bucket)
                  : o->groups > 0 ? fgw_arena_printf(arena, "/%s/g%04u/k%06u", o->bucket,
                                                     index % o->groups, index)

@@ -4,12 +4,13 @@
 
 #include <jansson.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <unistd.h>
 
+#include "bin/cql_settings.h"
 #include "bin/database.h"
+#include "bin/schema.h"
 #include "bin/server.h"
 #include "blobs/replicated.h"
 #include "cluster/cluster.h"
@@ -42,7 +43,7 @@ static int fail(const struct fgw_error *error, enum fgw_err err)
 {
     (void)fprintf(stderr, "fgw: error: %s\n",
                   error->message[0] != '\0' ? error->message : fgw_err_text(err));
-    return fgw_exit_of(err);
+    return fgw_exit_of_error(err, error);
 }
 
 static void set_health(void *context, const char *what, const char *text)
@@ -56,8 +57,48 @@ static void set_health(void *context, const char *what, const char *text)
 struct looking {
     struct role *role;
     struct fgw_cql_config *config;
-    enum fgw_err err;
+    int exit_code;
 };
+
+static bool stop_requested(void *context)
+{
+    return ((struct role *)context)->stopping;
+}
+
+/* What others may still bring about (a database, a keyspace, a migration) is waited for. */
+static bool worth_waiting(enum fgw_migrate_exit exit)
+{
+    return exit == FGW_MIGRATE_EXIT_USAGE || exit == FGW_MIGRATE_EXIT_PENDING ||
+           exit == FGW_MIGRATE_EXIT_UNREACHABLE || exit == FGW_MIGRATE_EXIT_LOCKED ||
+           exit == FGW_MIGRATE_EXIT_LOST;
+}
+
+/* One attempt: FGW_OK, FGW_ERR_AGAIN, or FGW_ERR_CONFIG with looking->exit_code. */
+static enum fgw_err look_once(struct looking *looking, struct fgw_cql_client *client)
+{
+    struct role *role = looking->role;
+    struct fgw_health *health = fgw_server_health(role->server);
+    struct fgw_error error;
+    fgw_error_init(&error);
+    enum fgw_err err =
+        fgw_cql_client_wait_ready(client, fgw_loop_now_ms(fgw_loop_current()) + RETRY_MS, &error);
+    if (err == FGW_OK) {
+        set_health(role, "database", NULL);
+        enum fgw_migrate_exit exit =
+            fgw_schema_at_start(&role->config, client, health, stop_requested, role);
+        if (exit != FGW_MIGRATE_EXIT_OK) {
+            looking->exit_code = (int)exit;
+            return worth_waiting(exit) ? FGW_ERR_AGAIN : FGW_ERR_CONFIG;
+        }
+        err = fgw_cluster_identify(client, role->config.cql_keyspace, role->storage_node,
+                                   role->cluster_id, &error);
+    }
+    if (err != FGW_OK) {
+        set_health(role, "database", fgw_error_message(&error));
+        return FGW_ERR_AGAIN;
+    }
+    return FGW_OK;
+}
 
 /* Until the tables are there and say which cluster this is. */
 static void look_for_cluster(void *arg, unsigned index)
@@ -68,23 +109,16 @@ static void look_for_cluster(void *arg, unsigned index)
         return;
     }
     struct fgw_cql_client *client = fgw_cql_client_new(fgw_loop_current(), looking->config);
-    looking->err = FGW_ERR_CANCELLED;
-    while (!role->stopping) {
-        struct fgw_error error;
-        fgw_error_init(&error);
-        enum fgw_err err = fgw_cql_client_wait_ready(
-            client, fgw_loop_now_ms(fgw_loop_current()) + RETRY_MS, &error);
-        if (err == FGW_OK) {
-            err = fgw_cluster_identify(client, role->config.cql_keyspace, role->storage_node,
-                                       role->cluster_id, &error);
+    enum fgw_err err = FGW_ERR_AGAIN;
+    while (!role->stopping && err == FGW_ERR_AGAIN) {
+        err = look_once(looking, client);
+        if (err == FGW_ERR_AGAIN) {
+            fgw_fiber_sleep_ms(RETRY_MS);
         }
-        if (err == FGW_OK) {
-            set_health(role, "database", NULL);
-            looking->err = FGW_OK;
-            break;
-        }
-        set_health(role, "database", fgw_error_message(&error));
-        fgw_fiber_sleep_ms(RETRY_MS);
+    }
+    if (err == FGW_OK) {
+        set_health(role, "database", NULL);
+        looking->exit_code = FGW_EXIT_OK;
     }
     fgw_cql_client_free(client);
 }
@@ -92,16 +126,16 @@ static void look_for_cluster(void *arg, unsigned index)
 static int find_cluster(struct role *role)
 {
     struct fgw_error error;
-    struct looking looking = {.role = role};
+    struct looking looking = {.role = role, .exit_code = FGW_EXIT_INTERNAL};
     fgw_error_init(&error);
     set_health(role, "database", "connecting to the database");
-    enum fgw_err err = fgw_database_config(&role->config, &looking.config, &error);
+    enum fgw_err err = fgw_cql_config_of(&role->config, &looking.config, &error);
     if (err != FGW_OK) {
         return fail(&error, err);
     }
     fgw_workers_run(fgw_server_workers(role->server), look_for_cluster, &looking);
     fgw_cql_config_free(looking.config);
-    return looking.err == FGW_OK ? FGW_EXIT_OK : FGW_EXIT_INTERNAL;
+    return looking.exit_code;
 }
 
 /* -- the store ----------------------------------------------------------------------------------- */
@@ -383,7 +417,7 @@ static void *starter_main(void *arg)
     struct role *role = arg;
     role->exit_code = start(role);
     if (role->exit_code != FGW_EXIT_OK && !role->stopping) {
-        (void)kill(getpid(), SIGTERM); /* ends the run in order; the exit code is ours */
+        fgw_server_quit(role->server);
     }
     return NULL;
 }

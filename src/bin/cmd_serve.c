@@ -1,8 +1,10 @@
-/* cmd_serve.c: `fgw serve`: storage, embedded metadata and the S3 engine in one process. */
+/* cmd_serve.c: `fgw serve`: storage, metadata (embedded, or with FGW_META=cql in a database) and the
+ * S3 engine in one process. */
 #include <stdio.h>
 #include <unistd.h>
 
 #include "bin/credentials.h"
+#include "bin/database.h"
 #include "bin/server.h"
 #include "blobs/local.h"
 #include "console/admin.h"
@@ -14,6 +16,7 @@ struct serve {
     struct fgw_storage *storage;
     struct fgw_blobs *blobs;
     struct fgw_meta *meta;
+    struct fgw_database *database; /* with FGW_META=cql; meta is its own then */
     struct fgw_s3 *s3;
     struct fgw_credentials credentials;
     struct fgw_admin admin;
@@ -47,7 +50,7 @@ static int fail(const struct fgw_error *error, enum fgw_err err)
 {
     (void)fprintf(stderr, "fgw: error: %s\n",
                   error->message[0] != '\0' ? error->message : fgw_err_text(err));
-    return fgw_exit_of(err);
+    return fgw_exit_of_error(err, error);
 }
 
 static enum fgw_err blob_live(void *context, const struct fgw_storage_owner *owner,
@@ -106,11 +109,29 @@ static void add_status(void *context, json_t *status)
     (void)json_object_set_new(status, "read_only", json_boolean(stats.read_only));
 }
 
+static int open_metadata(struct serve *serve)
+{
+    struct fgw_error error;
+    fgw_error_init(&error);
+    serve->blobs = fgw_blobs_local_new(serve->storage);
+    if (serve->config.meta != FGW_CONFIG_META_CQL) {
+        serve->meta = fgw_meta_rocks_new(serve->storage);
+        fgw_storage_start_care(serve->storage, blob_live, serve->meta);
+        return FGW_EXIT_OK;
+    }
+    enum fgw_err err = fgw_database_open(&serve->config, serve->server, serve->blobs,
+                                         &serve->database, &error);
+    if (err != FGW_OK) {
+        return fail(&error, err);
+    }
+    serve->meta = fgw_database_meta(serve->database);
+    fgw_storage_start_care(serve->storage, fgw_database_blob_live, serve->database);
+    return FGW_EXIT_OK;
+}
+
 static int start_engine(struct serve *serve)
 {
     const struct fgw_config *config = &serve->config;
-    serve->blobs = fgw_blobs_local_new(serve->storage);
-    serve->meta = fgw_meta_rocks_new(serve->storage);
     struct fgw_s3_options options = {
         .meta = serve->meta,
         .blobs = serve->blobs,
@@ -130,7 +151,6 @@ static int start_engine(struct serve *serve)
     };
     serve->s3 = fgw_s3_new(&options);
     fgw_metrics_register(fgw_server_metrics(serve->server), write_storage, serve->storage);
-    fgw_storage_start_care(serve->storage, blob_live, serve->meta);
     serve->admin = (struct fgw_admin){.meta = serve->meta,
                                       .root_id = fgw_s3_root_id(serve->s3),
                                       .root_access_key = serve->credentials.access_key,
@@ -168,7 +188,9 @@ static void close_all(struct serve *serve)
         fgw_storage_stop_care(serve->storage);
     }
     fgw_s3_free(serve->s3);
-    if (serve->meta != NULL) {
+    if (serve->database != NULL) {
+        fgw_database_close(serve->database);
+    } else if (serve->meta != NULL) {
         serve->meta->ops->free(serve->meta);
     }
     fgw_blobs_local_free(serve->blobs);
@@ -188,6 +210,7 @@ int fgw_cmd_serve(const struct fgw_command *command)
     int exit_code = fgw_server_start(&serve.config, "serve", &serve.server);
     if (exit_code == FGW_EXIT_OK) {
         exit_code = open_storage(&serve);
+        exit_code = exit_code == FGW_EXIT_OK ? open_metadata(&serve) : exit_code;
         exit_code = exit_code == FGW_EXIT_OK ? start_engine(&serve) : exit_code;
         if (exit_code == FGW_EXIT_OK) {
             print_greeting(&serve);

@@ -35,11 +35,16 @@ const char *fgw_server_endpoint(const struct fgw_server *server);
 /* Runs until SIGTERM or SIGINT, then stops accepting and finishes requests in flight (30 s); a second
  * signal exits at once. Afterwards no handler runs any more. */
 void fgw_server_run(struct fgw_server *server);
+/* Ends the run as a signal would, whether it has begun or not. From any thread. */
+void fgw_server_quit(struct fgw_server *server);
 /* Stops listeners without having run: for a start that failed later. */
 void fgw_server_stop(struct fgw_server *server);
 /* After the engine is gone. Takes NULL. */
 void fgw_server_free(struct fgw_server *server);
 /* The exit code that goes with an error of opening something. */
 int fgw_exit_of(enum fgw_err err);
+/* Name of an extra of struct fgw_error that names the exit code itself. */
+#define FGW_ERROR_EXIT_CODE "ExitCode"
+int fgw_exit_of_error(enum fgw_err err, const struct fgw_error *error);
 
 #endif

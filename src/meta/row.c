@@ -27,7 +27,9 @@ enum object_tag {
     OBJECT_CID = 34,
     OBJECT_UPLOAD = 36,
     OBJECT_NULL_VERSION = 38,
-    OBJECT_RECENT = 40   /* repeated */
+    OBJECT_RECENT = 40,  /* repeated */
+    OBJECT_CLAIM = 42,
+    OBJECT_LAST = 42
 };
 
 enum { FLAG_NULL = 1, FLAG_MARKER = 2, FLAG_CANONICAL_CID = 4 };
@@ -315,6 +317,7 @@ void fgw_row_encode_object(struct fgw_buf *out, const struct fgw_object *object,
         for (unsigned i = 0; i < state->recent_count; i++) {
             fgw_row_put_id(out, OBJECT_RECENT, &state->recent[i]);
         }
+        fgw_row_put_id(out, OBJECT_CLAIM, &state->claim);
     }
     (void)fgw_buf_append(out, object->unknown);
 }
@@ -334,7 +337,7 @@ static enum fgw_err count_object(struct fgw_bytes row, struct object_counts *cou
         counts->tags += item.tag == OBJECT_TAG;
         counts->parts += item.tag == OBJECT_PART;
         counts->extents += item.tag == OBJECT_EXTENT;
-        if (item.tag > OBJECT_RECENT || item.tag < OBJECT_FLAGS) {
+        if (item.tag > OBJECT_LAST || item.tag < OBJECT_FLAGS) {
             counts->unknown_bytes += item.raw.len;
         }
     }
@@ -436,6 +439,8 @@ static enum fgw_err full_item(struct object_decoder *d, const struct fgw_tlv_ite
         return fgw_row_get_id(item->value, &object->upload_id);
     case OBJECT_NULL_VERSION:
         return fgw_row_get_id(item->value, &d->state.null_version);
+    case OBJECT_CLAIM:
+        return fgw_row_get_id(item->value, &d->state.claim);
     case OBJECT_RECENT:
         return d->state.recent_count < FGW_META_RECENT
                    ? fgw_row_get_id(item->value, &d->state.recent[d->state.recent_count++])

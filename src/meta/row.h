@@ -11,6 +11,7 @@ struct fgw_row_state {
     struct fgw_id null_version;  /* head rows: id of the noncurrent null version, zero if none */
     struct fgw_id recent[FGW_META_RECENT]; /* revs before the present one, newest first */
     unsigned recent_count;
+    struct fgw_id claim; /* version rows being promoted: rev of the head whose deletion claims them */
 };
 
 enum fgw_row_depth {

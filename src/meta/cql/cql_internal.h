@@ -207,8 +207,12 @@ enum fgw_err cql_version_drop(struct cql *cql, struct fgw_arena *arena,
 /* A row of object_versions that counts beside this head: live, not the head's own copy, and not a
  * null version that the head does not know. */
 bool cql_version_shown(const struct cql_row *head, const struct cql_row *version);
-/* A row that tells that the head was read too early. */
-bool cql_version_stale(const struct cql_row *head, const struct cql_row *version);
+/* For a row that is promoting or moved: reads the head again, which was read before it. *out_again:
+ * start over with the head. Else a promoting row turned out to be a live one and says so. */
+enum fgw_err cql_version_settle(struct cql *cql, struct fgw_arena *arena,
+                                const struct cql_place *place, struct cql_row *head,
+                                struct cql_row *version, bool *out_again, struct fgw_error *error)
+    FGW_MUST_CHECK;
 
 /* -- head.c: writing the newest version of a key ----------------------------------------------- */
 

@@ -66,7 +66,7 @@ static enum fgw_err delete_head(struct removal *self, const struct cql_row *head
     return cql_finish_delete(self->cql, self->arena, &self->place, &next, error);
 }
 
-static enum fgw_err delete_noncurrent(struct removal *self, const struct cql_row *head,
+static enum fgw_err delete_noncurrent(struct removal *self, struct cql_row *head,
                                       const struct fgw_id *id, struct fgw_error *error)
 {
     struct cql_row row = {0};
@@ -74,7 +74,11 @@ static enum fgw_err delete_noncurrent(struct removal *self, const struct cql_row
     bool applied = false;
     enum fgw_err err =
         cql_version_read(self->cql, self->arena, &self->place, id, false, &row, error);
-    if (err != FGW_OK || cql_version_stale(head, &row)) {
+    bool again = false;
+    if (err == FGW_OK) {
+        err = cql_version_settle(self->cql, self->arena, &self->place, head, &row, &again, error);
+    }
+    if (err != FGW_OK || again) {
         return err; /* not done: the head is another one now */
     }
     /* the null version is addressed as "null" only */
@@ -114,12 +118,12 @@ static enum fgw_err attempt_version(struct removal *self, struct fgw_error *erro
     if (is_head) {
         return delete_head(self, &head, error);
     }
-    const struct fgw_id *id = null ? &head.more.null_version : &self->version.id;
-    if (fgw_id_is_zero(id)) {
+    struct fgw_id id = null ? head.more.null_version : self->version.id;
+    if (fgw_id_is_zero(&id)) {
         self->done = true;
         return FGW_OK;
     }
-    return delete_noncurrent(self, &head, id, error);
+    return delete_noncurrent(self, &head, &id, error);
 }
 
 static enum fgw_err delete_version(struct removal *self, struct fgw_error *error)

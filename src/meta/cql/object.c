@@ -50,16 +50,19 @@ static enum fgw_err get_version(struct cql *cql, struct fgw_arena *arena,
         if (fgw_id_is_zero(&id)) {
             return FGW_ERR_NO_SUCH_VERSION;
         }
+        bool again = false;
         err = cql_version_read(cql, arena, place, &id, false, out_row, error);
+        if (err == FGW_OK) {
+            err = cql_version_settle(cql, arena, place, out_head, out_row, &again, error);
+        }
         if (err != FGW_OK) {
             return err;
         }
-        /* the null version is addressed as "null" only */
-        if (out_row->object.is_null && version.kind == FGW_VERSION_ID) {
-            return FGW_ERR_NO_SUCH_VERSION;
-        }
-        if (!cql_version_stale(out_head, out_row)) {
-            return cql_version_shown(out_head, out_row) ? FGW_OK : FGW_ERR_NO_SUCH_VERSION;
+        if (!again) {
+            /* the null version is addressed as "null" only */
+            bool hidden = out_row->object.is_null && version.kind == FGW_VERSION_ID;
+            return !hidden && cql_version_shown(out_head, out_row) ? FGW_OK
+                                                                   : FGW_ERR_NO_SUCH_VERSION;
         }
         cql_back_off(attempt);
     }

@@ -107,10 +107,11 @@ static enum fgw_err judge(struct version_page *page, const struct cql_row *head,
         return FGW_OK;
     }
     err = cql_version_read(page->cql, page->arena, &place, &entry->id, false, &row, error);
-    if (err == FGW_OK && (cql_version_shown(&now, &row) || cql_version_stale(&now, &row))) {
-        *out_counts = row.state != CQL_MOVED;
-        *out_object = row.object;
+    if (err == FGW_OK && row.state == CQL_PROMOTING) {
+        row.state = CQL_LIVE; /* being promoted or not, it is there */
     }
+    *out_counts = err == FGW_OK && cql_version_shown(&now, &row);
+    *out_object = row.object;
     return err;
 }
 

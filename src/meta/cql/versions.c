@@ -8,6 +8,10 @@
  *   head deleting -> live(that row's version), or gone when there is none
  *   row          promoting -> moved
  *
+ * A claim names the rev of the head that is deleting. Somebody who was slow may claim a row for a
+ * deletion that is over: a promoting row below a head that is live, read after the row, is a live
+ * one, and the next deletion claims it anew.
+ *
  * A row's copy of a head carries the head's rev: equal revs mean equal contents, so a copy that is
  * left from a writer that came to nothing is recognised as good or as outdated.
  */
@@ -27,10 +31,30 @@ bool cql_version_shown(const struct cql_row *head, const struct cql_row *version
     return version->state == CQL_LIVE && belongs_below(head, version);
 }
 
-bool cql_version_stale(const struct cql_row *head, const struct cql_row *version)
+enum fgw_err cql_version_settle(struct cql *cql, struct fgw_arena *arena,
+                                const struct cql_place *place, struct cql_row *head,
+                                struct cql_row *version, bool *out_again, struct fgw_error *error)
 {
-    return (version->state == CQL_PROMOTING || version->state == CQL_MOVED) &&
-           belongs_below(head, version);
+    if (version->state != CQL_PROMOTING && version->state != CQL_MOVED) {
+        return FGW_OK;
+    }
+    enum fgw_err err = cql_head_read(cql, arena, place, true, head, error);
+    if (err == FGW_OK && head->state == CQL_DELETING) {
+        *out_again = true;
+        return cql_finish_delete(cql, arena, place, head, error);
+    }
+    bool is_head = fgw_id_eq(&head->object.version_id, &version->object.version_id);
+    if (err != FGW_OK || is_head || !belongs_below(head, version)) {
+        *out_again = is_head;
+        return err;
+    }
+    if (version->state == CQL_MOVED) {
+        *out_again = true;
+        return FGW_OK;
+    }
+    version->state = CQL_LIVE;
+    memset(&version->more.claim, 0, sizeof version->more.claim);
+    return FGW_OK;
 }
 
 /* -- keeping the old head ------------------------------------------------------------------------ */
@@ -68,6 +92,7 @@ enum fgw_err cql_version_keep(struct cql *cql, struct fgw_arena *arena,
     struct cql_row seen = {.state = CQL_ABSENT};
     struct cql_row copy = *head;
     memset(&copy.more.null_version, 0, sizeof copy.more.null_version);
+    memset(&copy.more.claim, 0, sizeof copy.more.claim);
     struct cql_swap swap = {.place = place, .version_id = &head->object.version_id, .seen = &seen,
                             .next = &copy};
     for (unsigned attempt = 0; attempt < CQL_ATTEMPTS_MAX; attempt++) {
@@ -146,8 +171,26 @@ static enum fgw_err bury_version(struct cql *cql, struct fgw_arena *arena,
 
 /* -- promotion ----------------------------------------------------------------------------------- */
 
-/* The row that is to become the head: one that is claimed already, else the newest live one;
- * CQL_ABSENT when there is none. */
+/* The first row of a page that is to become the head: live, or claimed by whatever deletion. */
+static enum fgw_err first_below(struct fgw_arena *arena, struct fgw_bytes key,
+                                const struct cql_row *head, struct fgw_cql_result *result,
+                                struct cql_row *out_row)
+{
+    while (fgw_cql_result_next(result)) {
+        struct cql_row row;
+        enum fgw_err err = cql_row_decode(arena, key, result, FGW_ROW_FULL, &row);
+        if (err != FGW_OK) {
+            return err;
+        }
+        if ((row.state == CQL_LIVE || row.state == CQL_PROMOTING) && belongs_below(head, &row)) {
+            *out_row = row;
+            return FGW_OK;
+        }
+    }
+    return FGW_OK;
+}
+
+/* The newest row below the head; CQL_ABSENT when there is none. */
 static enum fgw_err find_successor(struct cql *cql, struct fgw_arena *arena,
                                    const struct cql_place *place, const struct cql_row *head,
                                    struct cql_row *out_row, struct fgw_error *error)
@@ -157,7 +200,7 @@ static enum fgw_err find_successor(struct cql *cql, struct fgw_arena *arena,
     struct fgw_cql_options options = {.serial = true, .page_size = 20};
     bool more = true;
     *out_row = (struct cql_row){.state = CQL_ABSENT};
-    while (more) {
+    while (more && out_row->state == CQL_ABSENT) {
         struct fgw_cql_result *result = NULL;
         enum fgw_err err = cql_read(cql, CQL_VERSIONS_OF, values, 3, &options, &result, error);
         if (err != FGW_OK) {
@@ -165,21 +208,8 @@ static enum fgw_err find_successor(struct cql *cql, struct fgw_arena *arena,
         }
         more = fgw_cql_result_has_more(result);
         options.paging_state = fgw_arena_copy(arena, fgw_cql_result_paging_state(result));
-        while (err == FGW_OK && fgw_cql_result_next(result)) {
-            struct cql_row row;
-            err = cql_row_decode(arena, place->key, result, FGW_ROW_FULL, &row);
-            if (err == FGW_OK && row.state == CQL_PROMOTING && belongs_below(head, &row)) {
-                *out_row = row;
-                more = false;
-                break;
-            }
-            if (err == FGW_OK && out_row->state == CQL_ABSENT && cql_version_shown(head, &row)) {
-                *out_row = row;
-            }
-        }
+        err = first_below(arena, place->key, head, result, out_row);
         fgw_cql_result_free(result);
-        /* a claimed row lies at or above every live one: nothing below the first live row counts */
-        more = more && out_row->state == CQL_ABSENT;
         if (err != FGW_OK) {
             return err;
         }
@@ -197,21 +227,35 @@ static enum fgw_err swap_version(struct cql *cql, struct fgw_arena *arena,
     return cql_row_swap(cql, arena, &swap, out_applied, error);
 }
 
-/* Claims `row` unless it is claimed; *out_claimed false: it changed, look again. */
+/* Claims `row` for the deletion of `head`; *out_claimed false: it changed, look again. */
 static enum fgw_err claim(struct cql *cql, struct fgw_arena *arena, const struct cql_place *place,
-                          struct cql_row *row, bool *out_claimed, struct fgw_error *error)
+                          const struct cql_row *head, struct cql_row *row, bool *out_claimed,
+                          struct fgw_error *error)
 {
-    if (row->state == CQL_PROMOTING) {
+    if (row->state == CQL_PROMOTING && fgw_id_eq(&row->more.claim, &head->object.rev)) {
         *out_claimed = true;
         return FGW_OK;
     }
     struct cql_row claimed = *row;
     claimed.state = CQL_PROMOTING;
+    claimed.more.claim = head->object.rev;
     enum fgw_err err = swap_version(cql, arena, place, row, &claimed, out_claimed, error);
     if (err == FGW_OK && *out_claimed) {
         *row = claimed;
     }
     return err;
+}
+
+/* A claim that came too late is taken back: readers see through it, at the price of a round. */
+static void give_back(struct cql *cql, struct fgw_arena *arena, const struct cql_place *place,
+                      const struct cql_row *claimed)
+{
+    struct cql_row live = *claimed;
+    bool applied = false;
+    live.state = CQL_LIVE;
+    memset(&live.more.claim, 0, sizeof live.more.claim);
+    enum fgw_err ignored = swap_version(cql, arena, place, claimed, &live, &applied, NULL);
+    (void)ignored;
 }
 
 static enum fgw_err replace_deleting(struct cql *cql, struct fgw_arena *arena,
@@ -242,8 +286,8 @@ static enum fgw_err replace_deleting(struct cql *cql, struct fgw_arena *arena,
         struct cql_row moved;
         cql_row_bury(successor, &moved);
         moved.state = CQL_MOVED;
-        /* when this does not come about, the row stays promoting beside a head of its version, which
-         * everybody reads as moved */
+        /* when this does not come about, the row stays promoting below a head of its own version,
+         * where it does not count */
         enum fgw_err ignored =
             swap_version(cql, arena, place, successor, &moved, &applied, NULL);
         (void)ignored;
@@ -262,7 +306,7 @@ enum fgw_err cql_finish_delete(struct cql *cql, struct fgw_arena *arena,
         bool claimed = false;
         err = find_successor(cql, arena, place, head, &successor, error);
         if (err == FGW_OK && successor.state != CQL_ABSENT) {
-            err = claim(cql, arena, place, &successor, &claimed, error);
+            err = claim(cql, arena, place, head, &successor, &claimed, error);
         }
         if (err == FGW_OK && (claimed || successor.state == CQL_ABSENT)) {
             err = replace_deleting(cql, arena, place, head, &successor, error);
@@ -272,6 +316,9 @@ enum fgw_err cql_finish_delete(struct cql *cql, struct fgw_arena *arena,
         }
         if (err == FGW_OK && (now.state != CQL_DELETING ||
                               !fgw_id_eq(&now.object.rev, &head->object.rev))) {
+            if (claimed && !fgw_id_eq(&now.object.version_id, &successor.object.version_id)) {
+                give_back(cql, arena, place, &successor);
+            }
             return FGW_OK;
         }
         cql_back_off(attempt);
