@@ -29,7 +29,7 @@ struct fgw_database {
     bool stopping;
 };
 
-static struct fgw_cql_client *client_of_worker(void *context)
+struct fgw_cql_client *fgw_database_client(void *context)
 {
     struct fgw_database *database = context;
     return database->clients[fgw_worker_index()];
@@ -114,7 +114,7 @@ static void make_meta(struct fgw_database *database, const struct fgw_config *co
     for (size_t i = 0; i < count; i++) {
         secrets[i] = fgw_bytes_str(config->cluster_secrets.items[i]);
     }
-    struct fgw_meta_cql_options options = {.client = client_of_worker,
+    struct fgw_meta_cql_options options = {.client = fgw_database_client,
                                            .client_context = database,
                                            .workers = fgw_workers_count(database->workers),
                                            .keyspace = config->cql_keyspace,
