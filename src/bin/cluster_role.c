@@ -60,11 +60,6 @@ struct looking {
     int exit_code;
 };
 
-static bool stop_requested(void *context)
-{
-    return ((struct role *)context)->stopping;
-}
-
 /* What others may still bring about (a database, a keyspace, a migration) is waited for. */
 static bool worth_waiting(enum fgw_migrate_exit exit)
 {
@@ -85,7 +80,7 @@ static enum fgw_err look_once(struct looking *looking, struct fgw_cql_client *cl
     if (err == FGW_OK) {
         set_health(role, "database", NULL);
         enum fgw_migrate_exit exit =
-            fgw_schema_at_start(&role->config, client, health, stop_requested, role);
+            fgw_schema_at_start(&role->config, client, health);
         if (exit != FGW_MIGRATE_EXIT_OK) {
             looking->exit_code = (int)exit;
             return worth_waiting(exit) ? FGW_ERR_AGAIN : FGW_ERR_CONFIG;
