@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include "base/check.h"
@@ -139,7 +140,7 @@ void fgw_kv_shut(struct fgw_kv *kv)
     (void)pthread_rwlock_wrlock(&kv->use);
     while (atomic_load(&kv->views) > 0) {
         (void)pthread_rwlock_unlock(&kv->use);
-        (void)usleep(1000);
+        (void)sched_yield();
         (void)pthread_rwlock_wrlock(&kv->use);
     }
     atomic_store(&kv->failed, true);
