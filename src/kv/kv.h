@@ -69,6 +69,10 @@ void fgw_kv_batch_put(struct fgw_kv_batch *batch, enum fgw_kv_family family, str
                       struct fgw_bytes value);
 void fgw_kv_batch_delete(struct fgw_kv_batch *batch, enum fgw_kv_family family,
                          struct fgw_bytes key);
+/* Adds to a counter: its value is eight bytes, little-endian, the sum of everything added since it
+ * was put, or from zero. The value counts what reached the store, whatever was lost before it. */
+void fgw_kv_batch_add(struct fgw_kv_batch *batch, enum fgw_kv_family family, struct fgw_bytes key,
+                      uint64_t delta);
 size_t fgw_kv_batch_count(const struct fgw_kv_batch *batch);
 size_t fgw_kv_batch_bytes(const struct fgw_kv_batch *batch);
 /* All or nothing, over all families; visible to every reader when it returns. sync: on the platter

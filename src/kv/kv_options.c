@@ -87,6 +87,7 @@ rocksdb_options_t *fgw_kv_make_options(const struct fgw_kv_options *options, roc
     rocksdb_options_set_create_missing_column_families(db, 1);
     rocksdb_options_set_max_open_files(db, options->open_files_max);
     rocksdb_options_set_skip_stats_update_on_db_open(db, 1);
+    rocksdb_options_set_uint64add_merge_operator(db); /* fgw_kv_batch_add */
     set_tables(db, cache);
     set_levels(db, options);
     set_logs(db, options);

@@ -44,6 +44,15 @@ void fgw_kv_batch_delete(struct fgw_kv_batch *batch, enum fgw_kv_family family,
                                  key.len);
 }
 
+void fgw_kv_batch_add(struct fgw_kv_batch *batch, enum fgw_kv_family family, struct fgw_bytes key,
+                      uint64_t delta)
+{
+    uint8_t bytes[8];
+    fgw_put_u64le(bytes, delta);
+    rocksdb_writebatch_merge_cf(batch->batch, batch->kv->families[family], (const char *)key.ptr,
+                                key.len, (const char *)bytes, sizeof bytes);
+}
+
 size_t fgw_kv_batch_count(const struct fgw_kv_batch *batch)
 {
     return (size_t)rocksdb_writebatch_count(batch->batch);

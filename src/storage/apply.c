@@ -26,11 +26,26 @@ enum fgw_err fgw_apply_init(struct fgw_apply *apply, struct fgw_kv *kv)
     return fgw_apply_reload(apply);
 }
 
+/* After a power cut RocksDB may have lost a batch and have a later one: a page of zeros in one of
+ * its logs ends that log, and the next one is read all the same. The counter knows. */
+static enum fgw_err check_count(struct fgw_apply *apply)
+{
+    enum fgw_err err = read_row(apply->kv, fgw_row_key_count(), &apply->value);
+    if (err != FGW_OK) {
+        return err;
+    }
+    uint64_t count = apply->value.len == 8 ? fgw_get_u64le(apply->value.ptr) : 0;
+    return count == apply->applied.batch ? FGW_OK : FGW_ERR_CORRUPT;
+}
+
 enum fgw_err fgw_apply_reload(struct fgw_apply *apply)
 {
     enum fgw_err err = read_row(apply->kv, fgw_row_key_applied(), &apply->value);
     if (err == FGW_OK && apply->value.len > 0) {
         err = fgw_applied_decode(fgw_buf_bytes(&apply->value), &apply->applied);
+    }
+    if (err == FGW_OK) {
+        err = check_count(apply);
     }
     if (err == FGW_OK) {
         err = read_row(apply->kv, fgw_row_key_last_group(), &apply->value);
@@ -310,6 +325,9 @@ static enum fgw_err write_rows(struct fgw_apply *apply, const struct fgw_applied
     fgw_applied_encode(&apply->encoded, applied);
     fgw_kv_batch_put(apply->batch, FGW_KV_BLOCKS, fgw_row_key_bytes(&key),
                      fgw_buf_bytes(&apply->encoded));
+    key = fgw_row_key_count();
+    fgw_kv_batch_add(apply->batch, FGW_KV_BLOCKS, fgw_row_key_bytes(&key),
+                     applied->batch - apply->applied.batch);
     apply->written_bytes = fgw_kv_batch_bytes(apply->batch);
     return fgw_kv_batch_write(apply->batch, false, error);
 }

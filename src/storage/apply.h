@@ -37,7 +37,8 @@ struct fgw_apply {
     uint64_t misfits;
 };
 
-/* Reads how far the index is; an empty store is at batch 0. */
+/* Reads how far the index is; an empty store is at batch 0. FGW_ERR_CORRUPT: it misses batches
+ * before the last one it has, it must be rebuilt. */
 enum fgw_err fgw_apply_init(struct fgw_apply *apply, struct fgw_kv *kv) FGW_MUST_CHECK;
 /* The store was opened again: reads anew how far it is. */
 enum fgw_err fgw_apply_reload(struct fgw_apply *apply) FGW_MUST_CHECK;

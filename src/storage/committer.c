@@ -441,14 +441,15 @@ static enum fgw_err reopen_index(struct fgw_committer *committer, struct batch *
     if (!room_to_reopen(committer) || fgw_kv_reopen(kv, &error) != FGW_OK) {
         return FGW_ERR_AGAIN;
     }
-    if (fgw_apply_reload(committer->apply) != FGW_OK) {
+    enum fgw_err err = fgw_apply_reload(committer->apply);
+    if (err != FGW_OK && err != FGW_ERR_CORRUPT) {
         return FGW_ERR_AGAIN;
     }
     uint64_t stands_at = committer->apply->applied.batch;
-    if (stands_at == batch->input.batch) {
+    if (err == FGW_OK && stands_at == batch->input.batch) {
         return FGW_OK;
     }
-    if (stands_at != batch->input.batch - 1) {
+    if (err != FGW_OK || stands_at != batch->input.batch - 1) {
         fgw_kv_shut(kv);
         fgw_log_error("storage", "the index lost batches (it stands at %llu): restart to replay "
                                  "them from the log",

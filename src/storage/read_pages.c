@@ -4,6 +4,7 @@
 #include "storage/read_pages.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <sys/uio.h>
 
 #include "base/crc.h"
@@ -86,10 +87,23 @@ static enum fgw_err check_pieces(const struct check_job *job, uint8_t *piece)
     return crc == block->crc32c ? FGW_OK : FGW_ERR_CORRUPT;
 }
 
-/* On a thread that belongs to nobody else meanwhile: no fiber waits inside. */
+static pthread_key_t buffer_key;
+static pthread_once_t buffer_once = PTHREAD_ONCE_INIT;
+
+static void make_buffer_key(void)
+{
+    FGW_CHECK(pthread_key_create(&buffer_key, fgw_xfree) == 0);
+}
+
+/* The thread's own, freed with it. Nobody else uses it meanwhile: no fiber waits inside. */
 static uint8_t *piece_buffer(void)
 {
-    static _Thread_local uint8_t buffer[PIECE_SIZE];
+    (void)pthread_once(&buffer_once, make_buffer_key);
+    uint8_t *buffer = pthread_getspecific(buffer_key);
+    if (buffer == NULL) {
+        buffer = fgw_xmalloc(PIECE_SIZE);
+        FGW_CHECK(pthread_setspecific(buffer_key, buffer) == 0);
+    }
     return buffer;
 }
 

@@ -103,6 +103,13 @@ struct fgw_row_key fgw_row_key_last_group(void)
     return key;
 }
 
+struct fgw_row_key fgw_row_key_count(void)
+{
+    struct fgw_row_key key = table('m');
+    add(&key, "count", 5);
+    return key;
+}
+
 /* -- values ------------------------------------------------------------------------------------ */
 
 static void begin(struct fgw_buf *out)

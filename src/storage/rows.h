@@ -32,6 +32,7 @@ struct fgw_row_key fgw_row_key_queue(uint64_t released_at, char kind, const uint
 struct fgw_row_key fgw_row_key_group(uint64_t group);
 struct fgw_row_key fgw_row_key_applied(void);
 struct fgw_row_key fgw_row_key_last_group(void);
+struct fgw_row_key fgw_row_key_count(void);
 
 enum fgw_block_owner { FGW_BLOCK_UNOWNED = 0, FGW_BLOCK_OWNED = 1, FGW_BLOCK_LISTED = 2 };
 

@@ -72,24 +72,31 @@ static enum fgw_err set_aside_index(struct fgw_storage *storage, const char *why
     return FGW_OK;
 }
 
+static enum fgw_err try_index(struct fgw_storage *storage, struct fgw_apply *apply,
+                              struct fgw_error *error)
+{
+    enum fgw_err err = open_kv(storage, error);
+    if (err == FGW_OK) {
+        err = fgw_apply_init(apply, storage->kv);
+        if (err != FGW_OK) {
+            fgw_apply_deinit(apply);
+            err = fgw_error_set(error, err, "the index in %s/meta cannot be used: %s",
+                                storage->dir.path, fgw_err_text(err));
+        }
+    }
+    return err;
+}
+
 static enum fgw_err open_index(struct fgw_storage *storage, struct fgw_apply *apply,
                                struct fgw_error *error)
 {
-    enum fgw_err err = open_kv(storage, error);
+    enum fgw_err err = try_index(storage, apply, error);
     if (err == FGW_ERR_CORRUPT) {
         char why[sizeof error->message];
         (void)snprintf(why, sizeof why, "%s", error == NULL ? "" : fgw_error_message(error));
         err = set_aside_index(storage, why, error);
         if (err == FGW_OK) {
-            err = open_kv(storage, error);
-        }
-    }
-    if (err == FGW_OK) {
-        err = fgw_apply_init(apply, storage->kv);
-        if (err != FGW_OK) {
-            fgw_apply_deinit(apply);
-            err = fgw_error_set(error, err, "the index in %s/meta cannot be read: %s",
-                                storage->dir.path, fgw_err_text(err));
+            err = try_index(storage, apply, error);
         }
     }
     return err;

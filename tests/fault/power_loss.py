@@ -1,8 +1,8 @@
 """Disks as they may look after a power cut, made from what tests/fault/recorder.c wrote down.
 
 The model of a disk: bytes written to a file are certain only once a sync of it that began later has
-ended; until then every 4 KiB page (now and then every sector) of every write is there or not by
-itself. Names come and go in the order in which they were changed (file systems keep a journal), but
+ended; until then every 4 KiB page is, by itself, as it was after some of the writes to it (now and
+then torn between two of them). Names come and go in the order in which they were changed (file systems keep a journal), but
 how far is certain only up to the last change in a directory that was synced. Nothing is certain
 because a file was synced whose name was not.
 """
@@ -185,11 +185,12 @@ def alter(names, change):
 
 
 def remains(file, mode, rng):
+    """Each page as it was after some of the writes to it, the first ones; rarely torn by sectors."""
     content = bytearray(file.durable)
     if mode == "none":
         return content
-    grain = SECTOR if rng.random() < 0.2 else PAGE
     share = rng.choice((0.1, 0.5, 0.9))
+    pages = {}  # page -> how many more writes reach the disk
     for change in file.pending:
         if mode == "all":
             apply(content, change)
@@ -198,13 +199,26 @@ def remains(file, mode, rng):
                 apply(content, change)
         else:
             offset, data = change[1], change[2]
-            end = offset + len(data)
-            while offset < end:
-                stop = min(end, (offset // grain + 1) * grain)
-                if rng.random() < share:
-                    put(content, offset, data[offset - change[1]:stop - change[1]])
+            while offset < change[1] + len(data):
+                stop = min(change[1] + len(data), (offset // PAGE + 1) * PAGE)
+                left = pages.setdefault(offset // PAGE, geometric(rng, share))
+                pages[offset // PAGE] = left - 1
+                if left == 1 and rng.random() < 0.1:
+                    stop_at = min(stop, (offset // SECTOR + rng.randint(1, 8)) * SECTOR)
+                else:
+                    stop_at = stop
+                if left > 0:
+                    put(content, offset, data[offset - change[1]:stop_at - change[1]])
                 offset = stop
     return content
+
+
+def geometric(rng, share):
+    """How often an event of this probability happens in a row."""
+    count = 0
+    while count < 1000 and rng.random() < share:
+        count += 1
+    return count
 
 
 def torn(event, rng):
