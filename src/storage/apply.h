@@ -22,8 +22,8 @@ struct fgw_apply_group {
 struct fgw_apply {
     struct fgw_kv *kv;
     struct fgw_kv_batch *batch;
-    struct fgw_arena arena;  /* everything of one batch */
-    struct fgw_rowmap rows;  /* index rows as this batch leaves them */
+    struct fgw_arena arena; /* everything of one batch */
+    struct fgw_rowmap rows; /* index rows as this batch leaves them */
     struct fgw_buf value;
     struct fgw_buf encoded;
     struct fgw_apply_group *groups;

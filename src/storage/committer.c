@@ -20,8 +20,8 @@ enum {
     OPERATION_ITEMS_MAX = 32 * 1024 * 1024, /* of one operation; a batch has FGW_RECORD_PARTS_MAX */
     LOOPS_MAX = 64,
     INDEX_SYNC_BYTES = 64 * 1024 * 1024,
-    RETRY_MS = 500,                 /* between tries to open an index again that failed */
-    REOPEN_BYTES = 4 * 1024 * 1024  /* that must be free for it, besides what its memory holds */
+    RETRY_MS = 500,                /* between tries to open an index again that failed */
+    REOPEN_BYTES = 4 * 1024 * 1024 /* that must be free for it, besides what its memory holds */
 };
 
 /* Requests in order. */
@@ -65,7 +65,7 @@ struct fgw_committer {
     struct queue queue;
     struct queue deferred; /* until all batches in flight are applied */
     struct fgw_storage_txn txn;
-    struct batch *batches; /* FGW_BATCHES_IN_FLIGHT + 1 */
+    struct batch *batches;                          /* FGW_BATCHES_IN_FLIGHT + 1 */
     struct batch *in_flight[FGW_BATCHES_IN_FLIGHT]; /* oldest first */
     size_t in_flight_count;
     struct {
@@ -296,7 +296,8 @@ static void add_block(struct batch *batch, const struct fgw_storage_block *block
     batch->block_bytes += head_size + block->bytes.len;
 }
 
-static void accept(struct fgw_committer *committer, struct batch *batch, struct fgw_request *request)
+static void accept(struct fgw_committer *committer, struct batch *batch,
+                   struct fgw_request *request)
 {
     struct fgw_storage_txn *txn = &committer->txn;
     const struct fgw_storage_op *op = request->op;
@@ -451,32 +452,37 @@ static enum fgw_err reopen_index(struct fgw_committer *committer, struct batch *
     }
     if (err != FGW_OK || stands_at != batch->input.batch - 1) {
         fgw_kv_shut(kv);
-        fgw_log_error("storage", "the index lost batches (it stands at %llu): restart to replay "
-                                 "them from the log",
+        fgw_log_error("storage",
+                      "the index lost batches (it stands at %llu): restart to replay "
+                      "them from the log",
                       (unsigned long long)stands_at);
         return FGW_ERR_CORRUPT;
     }
     return fgw_apply_batch(committer->apply, &batch->input, &error) == FGW_OK ? FGW_OK
-                                                                               : FGW_ERR_AGAIN;
+                                                                              : FGW_ERR_AGAIN;
+}
+
+static void unstick(struct fgw_committer *committer, const struct batch *batch)
+{
+    atomic_store(&committer->stats.applied_batch, batch->input.batch);
+    atomic_store(&committer->failed, FGW_OK);
+    set_stuck(committer, false);
+    fgw_log_warn("storage", "the index takes writes again");
 }
 
 /* The applier's alone. False: stopped; the next start replays what is not applied. */
 static bool recover_index(struct fgw_committer *committer, struct batch *batch)
 {
-    enum fgw_err err = FGW_ERR_AGAIN;
+    bool hopeless = atomic_load(&committer->failed) == FGW_ERR_READ_ONLY;
     set_stuck(committer, true);
     while (wait_before_retry(committer)) {
-        if (atomic_load(&committer->failed) != FGW_ERR_READ_ONLY) {
-            err = reopen_index(committer, batch);
-        }
+        enum fgw_err err = hopeless ? FGW_ERR_CORRUPT : reopen_index(committer, batch);
         if (err == FGW_OK) {
-            atomic_store(&committer->stats.applied_batch, batch->input.batch);
-            atomic_store(&committer->failed, FGW_OK);
-            set_stuck(committer, false);
-            fgw_log_warn("storage", "the index takes writes again");
+            unstick(committer, batch);
             return true;
         }
         if (err == FGW_ERR_CORRUPT) {
+            hopeless = true;
             atomic_store(&committer->failed, FGW_ERR_READ_ONLY);
         }
     }
@@ -722,15 +728,15 @@ void fgw_committer_stop(struct fgw_committer *committer)
 
 void fgw_committer_stats(struct fgw_committer *committer, struct fgw_committer_stats *out_stats)
 {
-    *out_stats = (struct fgw_committer_stats){
-        .batches = atomic_load(&committer->stats.batches),
-        .operations = atomic_load(&committer->stats.operations),
-        .syncs = atomic_load(&committer->log.syncs.count),
-        .sync_ns_total = atomic_load(&committer->log.syncs.ns_total),
-        .applied_batch = atomic_load(&committer->stats.applied_batch),
-        .last_batch = atomic_load(&committer->stats.last_batch),
-        .log_group = atomic_load(&committer->stats.log_group),
-        .log_end = atomic_load(&committer->stats.log_end),
-        .read_only =
-            atomic_load(&committer->stats.read_only) || atomic_load(&committer->failed) != FGW_OK};
+    *out_stats =
+        (struct fgw_committer_stats){.batches = atomic_load(&committer->stats.batches),
+                                     .operations = atomic_load(&committer->stats.operations),
+                                     .syncs = atomic_load(&committer->log.syncs.count),
+                                     .sync_ns_total = atomic_load(&committer->log.syncs.ns_total),
+                                     .applied_batch = atomic_load(&committer->stats.applied_batch),
+                                     .last_batch = atomic_load(&committer->stats.last_batch),
+                                     .log_group = atomic_load(&committer->stats.log_group),
+                                     .log_end = atomic_load(&committer->stats.log_end),
+                                     .read_only = atomic_load(&committer->stats.read_only) ||
+                                                  atomic_load(&committer->failed) != FGW_OK};
 }

@@ -56,7 +56,8 @@ struct check_job {
     enum fgw_err result;
 };
 
-static enum fgw_err read_piece(const struct check_job *job, uint64_t offset, uint8_t *out, size_t len)
+static enum fgw_err read_piece(const struct check_job *job, uint64_t offset, uint8_t *out,
+                               size_t len)
 {
     if (!job->may_wait) {
         return read_now(job->fd, offset, out, len);

@@ -280,12 +280,11 @@ enum fgw_err fgw_blob_row_decode(struct fgw_bytes value, struct fgw_blob_row *ou
     if (err != FGW_OK) {
         return err;
     }
-    bool ok = fgw_take_uvarint(&value, &out_row->size) &&
-              fgw_take_uvarint(&value, &out_row->leaves) &&
-              fgw_take_uvarint(&value, &out_row->nodes) &&
-              fgw_take_uvarint(&value, &out_row->holds) &&
-              fgw_take_uvarint(&value, &out_row->released_at) &&
-              fgw_take_fixed(&value, out_row->list_id, FGW_LIST_ID_SIZE);
+    bool ok =
+        fgw_take_uvarint(&value, &out_row->size) && fgw_take_uvarint(&value, &out_row->leaves) &&
+        fgw_take_uvarint(&value, &out_row->nodes) && fgw_take_uvarint(&value, &out_row->holds) &&
+        fgw_take_uvarint(&value, &out_row->released_at) &&
+        fgw_take_fixed(&value, out_row->list_id, FGW_LIST_ID_SIZE);
     return whole(ok, value);
 }
 

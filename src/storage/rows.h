@@ -45,13 +45,14 @@ struct fgw_block_row {
     uint64_t group;
     uint64_t offset;
     uint64_t refs;
-    uint64_t own_refs;    /* of them the inline owner's */
-    uint64_t released_at; /* 0 while refs > 0 */
-    struct fgw_item_owner owner;        /* FGW_BLOCK_OWNED */
-    uint8_t list_id[FGW_LIST_ID_SIZE];  /* FGW_BLOCK_LISTED */
+    uint64_t own_refs;                 /* of them the inline owner's */
+    uint64_t released_at;              /* 0 while refs > 0 */
+    struct fgw_item_owner owner;       /* FGW_BLOCK_OWNED */
+    uint8_t list_id[FGW_LIST_ID_SIZE]; /* FGW_BLOCK_LISTED */
 };
 void fgw_block_row_encode(struct fgw_buf *out, const struct fgw_block_row *row);
-enum fgw_err fgw_block_row_decode(struct fgw_bytes value, struct fgw_block_row *out_row) FGW_MUST_CHECK;
+enum fgw_err fgw_block_row_decode(struct fgw_bytes value,
+                                  struct fgw_block_row *out_row) FGW_MUST_CHECK;
 
 struct fgw_ref_row {
     uint64_t count;
@@ -70,7 +71,8 @@ struct fgw_hold_row {
     struct fgw_bytes key;
 };
 void fgw_hold_row_encode(struct fgw_buf *out, const struct fgw_hold_row *row);
-enum fgw_err fgw_hold_row_decode(struct fgw_bytes value, struct fgw_hold_row *out_row) FGW_MUST_CHECK;
+enum fgw_err fgw_hold_row_decode(struct fgw_bytes value,
+                                 struct fgw_hold_row *out_row) FGW_MUST_CHECK;
 
 struct fgw_blob_row {
     uint64_t size;
@@ -81,7 +83,8 @@ struct fgw_blob_row {
     uint8_t list_id[FGW_LIST_ID_SIZE];
 };
 void fgw_blob_row_encode(struct fgw_buf *out, const struct fgw_blob_row *row);
-enum fgw_err fgw_blob_row_decode(struct fgw_bytes value, struct fgw_blob_row *out_row) FGW_MUST_CHECK;
+enum fgw_err fgw_blob_row_decode(struct fgw_bytes value,
+                                 struct fgw_blob_row *out_row) FGW_MUST_CHECK;
 
 enum { FGW_LIST_PENDING = 0, FGW_LIST_DROPPING = 1 };
 struct fgw_list_row {
@@ -90,7 +93,8 @@ struct fgw_list_row {
     struct fgw_item_owner owner;    /* FGW_LIST_PENDING */
 };
 void fgw_list_row_encode(struct fgw_buf *out, const struct fgw_list_row *row);
-enum fgw_err fgw_list_row_decode(struct fgw_bytes value, struct fgw_list_row *out_row) FGW_MUST_CHECK;
+enum fgw_err fgw_list_row_decode(struct fgw_bytes value,
+                                 struct fgw_list_row *out_row) FGW_MUST_CHECK;
 
 enum { FGW_GROUP_LOG = 1, FGW_GROUP_BULK = 2 };
 struct fgw_group_row {
@@ -101,7 +105,8 @@ struct fgw_group_row {
     uint64_t written_bytes; /* sections of blocks that were ever logged to lie in it */
 };
 void fgw_group_row_encode(struct fgw_buf *out, const struct fgw_group_row *row);
-enum fgw_err fgw_group_row_decode(struct fgw_bytes value, struct fgw_group_row *out_row) FGW_MUST_CHECK;
+enum fgw_err fgw_group_row_decode(struct fgw_bytes value,
+                                  struct fgw_group_row *out_row) FGW_MUST_CHECK;
 
 /* How far the log is in the index. */
 struct fgw_applied {
@@ -112,7 +117,8 @@ struct fgw_applied {
     uint64_t running_ms;
 };
 void fgw_applied_encode(struct fgw_buf *out, const struct fgw_applied *applied);
-enum fgw_err fgw_applied_decode(struct fgw_bytes value, struct fgw_applied *out_applied) FGW_MUST_CHECK;
+enum fgw_err fgw_applied_decode(struct fgw_bytes value,
+                                struct fgw_applied *out_applied) FGW_MUST_CHECK;
 
 void fgw_last_group_encode(struct fgw_buf *out, uint64_t group);
 enum fgw_err fgw_last_group_decode(struct fgw_bytes value, uint64_t *out_group) FGW_MUST_CHECK;

@@ -110,6 +110,41 @@ static enum fgw_err rebuild_index(struct fgw_storage *storage, struct fgw_apply 
     return err == FGW_OK ? open_index(storage, apply, error) : err;
 }
 
+static void report_replay(struct fgw_storage *storage, const struct fgw_replay *replay,
+                          uint64_t start_ns)
+{
+    storage->recovered = (struct fgw_storage_recovery){.batches = replay->replayed,
+                                                       .damages = replay->damages,
+                                                       .lost_batches = replay->lost,
+                                                       .misfits = replay->apply->misfits};
+    if (replay->damages > 0) {
+        fgw_log_error("storage",
+                      "damage was passed over places=%llu lost_batches=%llu misfits=%llu: run `fgw "
+                      "scrub` to find what misses its bytes",
+                      (unsigned long long)replay->damages, (unsigned long long)replay->lost,
+                      (unsigned long long)replay->apply->misfits);
+    }
+    if (replay->replayed > 0) {
+        fgw_log_info("storage", "replayed the log batches=%llu ms=%llu",
+                     (unsigned long long)replay->replayed,
+                     (unsigned long long)(fgw_clock_boot_ns() - start_ns) / 1000000);
+    }
+}
+
+/* The log lost what the index knows: allowed when it was not synced, or when damage may be passed
+ * over. */
+static enum fgw_err replay_anew(struct fgw_storage *storage, struct fgw_replay *replay,
+                                struct fgw_error *error)
+{
+    enum fgw_err err =
+        rebuild_index(storage, replay->apply, "it knows batches that the log lost", error);
+    replay->index_ahead = false;
+    for (size_t i = 0; i < replay->found->count; i++) {
+        replay->found->groups[i].in_chain = false;
+    }
+    return err == FGW_OK ? fgw_replay_log(replay, error) : err;
+}
+
 /* Everything the log holds into the index. */
 static enum fgw_err replay(struct fgw_storage *storage, struct fgw_found_groups *found,
                            struct fgw_apply *apply, struct fgw_log_position *position,
@@ -124,32 +159,11 @@ static enum fgw_err replay(struct fgw_storage *storage, struct fgw_found_groups 
     enum fgw_err err = fgw_replay_log(&replay, error);
     if (err == FGW_ERR_CORRUPT && replay.index_ahead &&
         (storage->options.sync_off || storage->options.skip_damaged)) {
-        err = rebuild_index(storage, apply, "it knows batches that the log lost", error);
-        replay.index_ahead = false;
-        for (size_t i = 0; i < found->count; i++) {
-            found->groups[i].in_chain = false;
-        }
-        if (err == FGW_OK) {
-            err = fgw_replay_log(&replay, error);
-        }
-    }
-    if (err == FGW_OK && replay.damages > 0) {
-        fgw_log_error("storage", "damage was passed over places=%llu lost_batches=%llu misfits=%llu: "
-                                 "run `fgw scrub` to find what misses its bytes",
-                      (unsigned long long)replay.damages, (unsigned long long)replay.lost,
-                      (unsigned long long)apply->misfits);
+        err = replay_anew(storage, &replay, error);
     }
     if (err == FGW_OK) {
-        storage->recovered = (struct fgw_storage_recovery){.batches = replay.replayed,
-                                                           .damages = replay.damages,
-                                                           .lost_batches = replay.lost,
-                                                           .misfits = apply->misfits};
+        report_replay(storage, &replay, start_ns);
         *position = replay.position;
-        if (replay.replayed > 0) {
-            fgw_log_info("storage", "replayed the log batches=%llu ms=%llu",
-                         (unsigned long long)replay.replayed,
-                         (unsigned long long)(fgw_clock_boot_ns() - start_ns) / 1000000);
-        }
     }
     return err;
 }
@@ -205,7 +219,7 @@ static enum fgw_err start(struct fgw_storage *storage, struct fgw_apply *apply,
     struct fgw_committer_options options = {
         .storage = storage, .sealer = new_sealer(storage), .apply = apply};
     fgw_record_opener_init(&storage->opener, &storage->dir.keyring,
-                           (const uint8_t (*)[FGW_RECORD_ID_SIZE])storage->dir.store_ids,
+                           (const uint8_t(*)[FGW_RECORD_ID_SIZE])storage->dir.store_ids,
                            storage->dir.store_id_count);
     enum fgw_err err = fgw_found_groups_read(&found, &storage->dir, &storage->opener, error);
     if (err == FGW_OK && storage->options.rebuild_index) {
