@@ -120,7 +120,7 @@ def start_all(world, count, *arguments):
                              stderr=subprocess.PIPE, text=True) for _ in range(count)]
 
 
-def finish_all(processes, timeout=110):
+def finish_all(processes, timeout=270):
     end = time.monotonic() + timeout
     texts = []
     try:
@@ -262,6 +262,7 @@ def test_uploads_of_the_wrong_shape_with_rows(world):
 # -- (e) many at once ---------------------------------------------------------------------------
 
 @pytest.mark.full
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("state", ["empty", "half", "dirty"])
 def test_eight_at_once(world, state):
     if state == "half":
@@ -278,6 +279,7 @@ def test_eight_at_once(world, state):
 
 
 @pytest.mark.full
+@pytest.mark.timeout(300)
 def test_three_servers_that_migrate_by_themselves(world, tmp_path):
     servers = []
     try:
@@ -288,7 +290,7 @@ def test_three_servers_that_migrate_by_themselves(world, tmp_path):
             server = fgw_server.new_server("embedded", tmp_path / f"s{i}", settings)
             servers.append(server.start(wait=False))
         for server in servers:
-            assert server.wait_ready(100)
+            assert server.wait_ready(200)
         world.verify()
     finally:
         for server in servers:
@@ -314,6 +316,7 @@ def start_and_signal(world, number):
 
 
 @pytest.mark.full
+@pytest.mark.timeout(300)
 def test_holder_killed(world):
     code, _, _ = start_and_signal(world, signal.SIGKILL)
     assert code == -signal.SIGKILL
