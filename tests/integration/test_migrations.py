@@ -300,6 +300,50 @@ def test_three_servers_that_migrate_by_themselves(world, tmp_path):
             world.database.drop_keyspace(f"{world.node}{i}")
 
 
+# -- starts that wait or refuse -----------------------------------------------------------------
+
+def serving(world, folder, policy):
+    return fgw_server.new_server("embedded", folder, {
+        **world.env, "FGW_META": "cql", "FGW_MIGRATE": policy,
+        "FGW_CLUSTER_SECRET": fgw_server.CLUSTER_SECRET}).start(wait=False)
+
+
+def readiness(server):
+    with server.connect(timeout=5) as connection:
+        connection.send(b"GET /_fgw/readyz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        answer = connection.answer()
+        return answer.status, answer.body.decode()
+
+
+def test_server_that_waits_tells_why_and_ends_when_asked(world, tmp_path):
+    server = serving(world, tmp_path / "s", "wait")
+    try:
+        end = time.monotonic() + 60
+        while "waiting: no such keyspace" not in server.process.log_tail():
+            assert time.monotonic() < end, server.process.log_tail()
+            time.sleep(0.2)
+        status, text = readiness(server)
+        assert status == 503
+        assert world.shared in text
+        assert "fgw db-init" in text
+        server.process.stop(limit_s=20)
+    finally:
+        server.close()
+
+
+def test_server_refuses_a_table_of_another_shape(world, tmp_path):
+    world.database.create_keyspace(world.shared)
+    world.cql(UPLOADS_OF_INIT)
+    server = serving(world, tmp_path / "s", "auto")
+    try:
+        assert server.process.process.wait(100) == 10
+        log = server.process.log_tail()
+        assert "FGW-MIG-031" in log
+        assert f"fgw migrate repair --apply --allow-drop-empty --keyspace {world.shared}" in log
+    finally:
+        server.close()
+
+
 # -- (f) holders that end -----------------------------------------------------------------------
 
 def start_and_signal(world, number):
