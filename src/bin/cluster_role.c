@@ -451,6 +451,26 @@ static void close_all(struct role *role)
     fgw_server_free(role->server);
 }
 
+/* What these roles cannot do yet is said, never passed over. */
+static int check_settings(const struct role *role)
+{
+    const struct fgw_config *config = &role->config;
+    if (role->storage_node && config->tls_cert != NULL) {
+        (void)fprintf(stderr, "fgw: error: FGW_TLS_CERT: the block API of a storage node is not "
+                              "served over TLS by this build; put TLS on the proxies\n");
+        return FGW_EXIT_USAGE;
+    }
+    if (config->backend_nodes.count > 0) {
+        fgw_log_info("cluster", "FGW_BACKEND_NODES is not needed: the registry in the database "
+                                "names the nodes");
+    }
+    if (config->values[FGW_SETTING_NODE_DOWN_AFTER].source != FGW_CONFIG_FROM_DEFAULT) {
+        fgw_log_warn("cluster", "FGW_NODE_DOWN_AFTER has no effect: this build does not repair "
+                                "the copies of a lost node by itself");
+    }
+    return FGW_EXIT_OK;
+}
+
 static void take_secrets(struct role *role)
 {
     size_t count = role->config.cluster_secrets.count;
