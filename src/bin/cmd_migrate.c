@@ -65,6 +65,7 @@ struct session {
     bool db_init;
     uint64_t wait_ms;
     json_t *documents;
+    json_t *error; /* why there are none */
     struct fgw_buf text;
     int exit_code;
 };
@@ -256,6 +257,24 @@ static enum fgw_err connect_database(struct session *session, struct fgw_error *
     } while (true);
 }
 
+static void cannot_connect(struct session *session, enum fgw_err err, const struct fgw_error *error)
+{
+    bool settings = err == FGW_ERR_CONFIG || err == FGW_ERR_ACCESS_DENIED;
+    const char *next = settings ? "correct FGW_CQL_HOSTS, FGW_CQL_USER and FGW_CQL_PASSWORD; fgw "
+                                  "doctor looks at each of them"
+                                : "fgw doctor; then the same command again";
+    const char *code = err == FGW_ERR_ACCESS_DENIED ? "FGW-MIG-011" : "FGW-MIG-012";
+    const char *title = err == FGW_ERR_ACCESS_DENIED ? "no permission" : "database does not answer";
+    session->exit_code = settings ? FGW_EXIT_USAGE : FGW_EXIT_DB_UNREACHABLE;
+    session->error = json_pack("{s:s,s:s,s:s,s:s}", "code", code, "title", title, "cause",
+                               fgw_error_message(error), "next", next);
+    (void)fprintf(stderr, "%s %s\n  keyspace  %s\n  cause     %s\n  next      %s\n", code, title,
+                  session->options[OPT_KEYSPACE].value != NULL
+                      ? session->options[OPT_KEYSPACE].value
+                      : session->config.cql_keyspace,
+                  fgw_error_message(error), next);
+}
+
 static void run_session(void *arg)
 {
     struct session *session = arg;
@@ -265,11 +284,7 @@ static void run_session(void *arg)
     session->run.client = fgw_cql_client_new(fgw_loop_current(), session->cql);
     enum fgw_err err = connect_database(session, &error);
     if (err != FGW_OK) {
-        (void)fprintf(stderr, "fgw: error: FGW-MIG-012 database unreachable: %s\n",
-                      fgw_error_message(&error));
-        session->exit_code = err == FGW_ERR_CONFIG || err == FGW_ERR_ACCESS_DENIED
-                                 ? FGW_EXIT_USAGE
-                                 : FGW_EXIT_DB_UNREACHABLE;
+        cannot_connect(session, err, &error);
     } else {
         session->exit_code = choose_keyspaces(session);
     }
@@ -277,7 +292,8 @@ static void run_session(void *arg)
         const struct fgw_migrate_report *report =
             fgw_schema_run(&session->run, &session->keyspaces.items[i], session->verb->command);
         worst = fgw_migrate_worse(worst, report->exit);
-        (void)json_array_append_new(session->documents, fgw_schema_report_json(report));
+        (void)json_array_append_new(session->documents, fgw_schema_report_json(
+                                                              report, fgw_role_name(session->config.role)));
         fgw_schema_report_text(report, &session->text);
     }
     if (session->exit_code == FGW_EXIT_OK) {
@@ -292,6 +308,9 @@ static void print_result(struct session *session)
         json_t *all = json_pack("{s:i,s:s,s:i,s:O}", "schema_version", 1, "command",
                                 session->verb_name, "exit_code", session->exit_code, "keyspaces",
                                 session->documents);
+        if (session->error != NULL) {
+            (void)json_object_set(all, "error", session->error);
+        }
         (void)json_dumpf(all, stdout, JSON_INDENT(2));
         (void)printf("\n");
         json_decref(all);
@@ -341,9 +360,15 @@ static int run_with_database(struct session *session)
     session->run.config = &session->config;
     session->run.arena = &session->arena;
     session->run.quiet = !session->db_init && session->verb->command != fgw_migrate_up;
+    bool chosen = session->config.values[FGW_SETTING_LOG_LEVEL].source != FGW_CONFIG_FROM_DEFAULT;
+    if (session->run.quiet && !chosen) { /* the report is what was asked for */
+        fgw_log_configure(FGW_LOG_WARN, session->config.log_format == FGW_CONFIG_LOG_JSON);
+    }
+    fgw_schema_stop_on_signals();
     fgw_fiber_run_alone(run_session, session);
     print_result(session);
     json_decref(session->documents);
+    json_decref(session->error);
     fgw_buf_deinit(&session->text);
     fgw_cql_config_free(session->cql);
     return session->exit_code;

@@ -75,10 +75,9 @@ static void wait_first(void *arg, unsigned index)
     if (index != 0) {
         return;
     }
-    enum fgw_err err =
-        fgw_cql_client_wait_ready(database->clients[0],
-                                  fgw_loop_now_ms(fgw_loop_current()) + FIRST_WAIT_MS,
-                                  &database->first_error);
+    enum fgw_err err = fgw_cql_client_wait_ready(
+        database->clients[0], fgw_loop_now_ms(fgw_loop_current()) + FIRST_WAIT_MS,
+        &database->first_error);
     database->first_error.code = err;
     fgw_wait_init(&database->wake, 1);
     fgw_wait_init(&database->ended, 1);
@@ -92,7 +91,7 @@ static void prepare_schema(void *arg, unsigned index)
     struct fgw_database *database = arg;
     if (index == 0) {
         database->schema = fgw_schema_at_start(database->settings, database->clients[0],
-                                               database->health, NULL, NULL);
+                                               database->health);
     }
 }
 
@@ -155,7 +154,15 @@ enum fgw_err fgw_database_open(const struct fgw_config *config, struct fgw_serve
         fgw_log_warn("metadata", "the database is away, requests get 503 until it is back: %s",
                      fgw_error_message(&database->first_error));
     }
+    fgw_schema_stop_on_signals(); /* a lock that is held is given back first */
     fgw_workers_run(database->workers, prepare_schema, database);
+    fgw_schema_signals_back();
+    if (fgw_schema_stop_requested(NULL)) {
+        (void)fgw_error_set(error, FGW_ERR_CANCELLED, "stopped by a signal during the start");
+        fgw_error_add(error, FGW_ERROR_EXIT_CODE, "%d", FGW_EXIT_OK);
+        fgw_database_close(database);
+        return FGW_ERR_CANCELLED;
+    }
     if (database->schema != FGW_MIGRATE_EXIT_OK) {
         (void)fgw_error_set(error, FGW_ERR_AGAIN,
                             "the schema of the database is not what this program needs (see above); "
@@ -203,8 +210,7 @@ static void ask(void *arg)
     struct fgw_meta *meta = errand->database->meta;
     struct fgw_arena arena;
     fgw_arena_init(&arena, 0);
-    errand->err =
-        meta->ops->blob_live(meta, &arena, errand->owner, errand->root, &errand->live);
+    errand->err = meta->ops->blob_live(meta, &arena, errand->owner, errand->root, &errand->live);
     fgw_arena_deinit(&arena);
     fgw_wait_signal_remote(&errand->done);
 }
@@ -217,8 +223,8 @@ static void start_asking(struct fgw_task *task)
 enum fgw_err fgw_database_blob_live(void *context, const struct fgw_storage_owner *owner,
                                     const struct fgw_cid *root, bool *out_live)
 {
-    struct errand errand = {.task.run = start_asking, .database = context, .owner = owner,
-                            .root = root};
+    struct errand errand = {
+        .task.run = start_asking, .database = context, .owner = owner, .root = root};
     fgw_wait_init(&errand.done, 1);
     fgw_loop_post(fgw_workers_loop(errand.database->workers, 0), &errand.task);
     fgw_wait_for(&errand.done);

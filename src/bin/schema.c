@@ -2,6 +2,7 @@
 #include "bin/schema.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -40,6 +41,39 @@ static const struct fgw_migrate_set *embedded_set(struct fgw_arena *arena, const
     return set;
 }
 
+static volatile sig_atomic_t stop_signal;
+static struct sigaction before_term;
+static struct sigaction before_int;
+
+/* The first signal asks the run to stop between two steps, the second ends the process. */
+static void on_stop_signal(int number)
+{
+    if (stop_signal != 0) {
+        _exit(128 + number);
+    }
+    stop_signal = number;
+}
+
+void fgw_schema_stop_on_signals(void)
+{
+    struct sigaction action = {.sa_handler = on_stop_signal};
+    (void)sigemptyset(&action.sa_mask);
+    (void)sigaction(SIGTERM, &action, &before_term);
+    (void)sigaction(SIGINT, &action, &before_int);
+}
+
+void fgw_schema_signals_back(void)
+{
+    (void)sigaction(SIGTERM, &before_term, NULL);
+    (void)sigaction(SIGINT, &before_int, NULL);
+}
+
+bool fgw_schema_stop_requested(void *context)
+{
+    (void)context;
+    return stop_signal != 0;
+}
+
 const struct fgw_migrate_report *fgw_schema_run(struct fgw_schema_run *run,
                                                 const struct fgw_schema_keyspace *keyspace,
                                                 fgw_schema_command *command)
@@ -49,8 +83,10 @@ const struct fgw_migrate_report *fgw_schema_run(struct fgw_schema_run *run,
     struct fgw_migrate_port_options port_options = {
         .client = run->client,
         .replication = fgw_cql_replication_of(run->arena, run->config),
-        .stop_requested = run->stop_requested,
-        .stop_context = run->stop_context,
+        .stop_requested = fgw_schema_stop_requested,
+        .ddl_timeout_ms = run->options.timing.lease_ms == 0 ? 0
+                                                            : run->options.timing.ddl_timeout_ms +
+                                                                  run->options.timing.ddl_grace_ms,
         .quiet = run->quiet};
     struct fgw_migrate_port *port = fgw_migrate_port_new(&port_options);
     struct fgw_migrate_options options = run->options;
@@ -90,6 +126,23 @@ static void log_findings(struct fgw_arena *arena, const struct fgw_migrate_repor
     }
 }
 
+static const char *title_of(const struct fgw_migrate_finding *finding)
+{
+    return finding->title[0] != '\0' ? finding->title : fgw_migrate_code_title(finding->code);
+}
+
+/* What a person has to know first: an error, else whatever there is. */
+static const struct fgw_migrate_finding *gravest(const struct fgw_migrate_report *report)
+{
+    const struct fgw_migrate_finding *found = NULL;
+    for (size_t i = 0; i < report->finding_count; i++) {
+        if (found == NULL || report->findings[i].severity > found->severity) {
+            found = &report->findings[i];
+        }
+    }
+    return found;
+}
+
 static enum fgw_migrate_exit start_one(struct fgw_schema_run *run, struct fgw_health *health,
                                        const struct fgw_schema_keyspace *keyspace, int policy)
 {
@@ -105,29 +158,22 @@ static enum fgw_migrate_exit start_one(struct fgw_schema_run *run, struct fgw_he
     const struct fgw_migrate_report *report = fgw_schema_run(run, keyspace, command);
     log_findings(run->arena, report);
     if (report->exit != FGW_MIGRATE_EXIT_OK) {
-        const struct fgw_migrate_finding *first =
-            report->finding_count > 0 ? &report->findings[0] : NULL;
-        const char *title = first == NULL || first->title == NULL
-                                ? fgw_migrate_code_title(first == NULL ? FGW_MIGRATE_NOTE
-                                                                       : first->code)
-                                : first->title;
+        const struct fgw_migrate_finding *first = gravest(report);
+        bool told = first != NULL && first->next[0] != '\0';
         fgw_health_set(health, "migrations",
                        fgw_arena_printf(run->arena, "keyspace %s: %s; next: %s", keyspace->name,
-                                        title,
-                                        first == NULL || first->next == NULL ? "fgw migrate status"
-                                                                             : first->next));
+                                        first == NULL ? "not as needed" : title_of(first),
+                                        told ? first->next : "fgw migrate status"));
     }
     return report->exit;
 }
 
 enum fgw_migrate_exit fgw_schema_at_start(const struct fgw_config *config,
-                                          struct fgw_cql_client *client, struct fgw_health *health,
-                                          bool (*stop_requested)(void *context), void *stop_context)
+                                          struct fgw_cql_client *client, struct fgw_health *health)
 {
     struct fgw_arena arena;
     fgw_arena_init(&arena, 0);
-    struct fgw_schema_run run = {.config = config, .client = client, .arena = &arena,
-                                 .stop_requested = stop_requested, .stop_context = stop_context};
+    struct fgw_schema_run run = {.config = config, .client = client, .arena = &arena};
     struct fgw_schema_keyspace shared = {config->cql_keyspace, "shared"};
     struct fgw_schema_keyspace own = {config->cql_node_keyspace, "node"};
     bool split = config->migrate == FGW_CONFIG_MIGRATE_SPLIT;
@@ -160,9 +206,7 @@ static json_t *finding_json(const struct fgw_migrate_finding *finding)
     char code[16];
     (void)snprintf(code, sizeof code, "FGW-MIG-%03d", (int)finding->code % 1000);
     json_t *json = json_pack("{s:s,s:s,s:s}", "code", code, "severity",
-                             SEVERITIES[finding->severity % 3], "title",
-                             finding->title != NULL ? finding->title
-                                                    : fgw_migrate_code_title(finding->code));
+                             SEVERITIES[finding->severity % 3], "title", title_of(finding));
     set_text(json, "object", finding->object);
     set_text(json, "step", finding->step);
     set_text(json, "diff", finding->diff);
@@ -189,7 +233,7 @@ static json_t *lock_json(const struct fgw_migrate_report *report)
     return json;
 }
 
-json_t *fgw_schema_report_json(const struct fgw_migrate_report *report)
+json_t *fgw_schema_report_json(const struct fgw_migrate_report *report, const char *role)
 {
     json_t *findings = json_array();
     json_t *pending = json_array();
@@ -206,8 +250,8 @@ json_t *fgw_schema_report_json(const struct fgw_migrate_report *report)
                                                       (int)report->mirror[i].dirty));
     }
     json_t *json = json_pack(
-        "{s:s,s:s,s:i,s:I,s:I,s:I,s:s,s:i,s:i,s:i,s:o,s:o,s:o,s:o}", "keyspace", report->keyspace,
-        "set", report->set, "exit_code", (int)report->exit, "version", (json_int_t)report->version,
+        "{s:s,s:s,s:s,s:i,s:I,s:I,s:I,s:s,s:i,s:i,s:i,s:o,s:o,s:o,s:o}", "keyspace",
+        report->keyspace, "set", report->set, "role", role, "exit_code", (int)report->exit, "version", (json_int_t)report->version,
         "target", (json_int_t)report->target, "min_compat", (json_int_t)report->min_compat, "state",
         report->have_state ? fgw_migrate_compat_name(report->compat) : "ABSENT", "applied",
         report->applied, "reconciled", report->reconciled, "failed", report->failed, "lock",
@@ -222,9 +266,12 @@ void fgw_schema_report_text(const struct fgw_migrate_report *report, struct fgw_
 {
     struct fgw_arena arena;
     fgw_arena_init(&arena, 0);
-    (void)fgw_buf_appendf(out, "%-28s %-7s version %s%" PRId64 "  target %" PRId64 "  %s",
-                          report->keyspace, report->set, report->have_state ? "" : "-/",
-                          report->version, report->target,
+    char version[24] = "none";
+    if (report->have_state) {
+        (void)snprintf(version, sizeof version, "%" PRId64, report->version);
+    }
+    (void)fgw_buf_appendf(out, "%-28s %-7s version %s  target %" PRId64 "  %s", report->keyspace,
+                          report->set, version, report->target,
                           report->have_state ? fgw_migrate_compat_name(report->compat) : "ABSENT");
     if (report->applied + report->reconciled + report->failed > 0) {
         (void)fgw_buf_appendf(out, "  applied %d, found done %d, failed %d", report->applied,

@@ -29,8 +29,6 @@ struct fgw_schema_run {
     struct fgw_cql_client *client;
     struct fgw_arena *arena; /* reports live here */
     struct fgw_migrate_options options; /* keyspace, set, actor and build are filled in */
-    bool (*stop_requested)(void *context);
-    void *stop_context;
     bool quiet;
 };
 
@@ -44,12 +42,20 @@ const struct fgw_migrate_report *fgw_schema_run(struct fgw_schema_run *run,
  * node's own. Tells health why it is not ready. FGW_MIGRATE_EXIT_OK when the process may go on;
  * findings are logged. From a fiber of the client's loop. */
 enum fgw_migrate_exit fgw_schema_at_start(const struct fgw_config *config,
-                                          struct fgw_cql_client *client, struct fgw_health *health,
-                                          bool (*stop_requested)(void *context),
-                                          void *stop_context);
+                                          struct fgw_cql_client *client,
+                                          struct fgw_health *health);
+
+/* From now on the first SIGTERM or SIGINT makes a run stop between two steps and give its lock back,
+ * the second ends the process. Process-wide. */
+void fgw_schema_stop_on_signals(void);
+/* Signals do again what they did before; one that came until now shows in stop_requested. */
+void fgw_schema_signals_back(void);
+/* Whether one came. The context is not used. */
+bool fgw_schema_stop_requested(void *context);
 
 /* -- output -- */
-json_t *fgw_schema_report_json(const struct fgw_migrate_report *report);
+/* role: of the configuration that chose the keyspace. */
+json_t *fgw_schema_report_json(const struct fgw_migrate_report *report, const char *role);
 void fgw_schema_report_text(const struct fgw_migrate_report *report, struct fgw_buf *out);
 
 #endif

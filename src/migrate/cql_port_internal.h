@@ -9,6 +9,7 @@ struct fgw_migrate_port {
     struct fgw_migrate_port_options options;
     struct fgw_migrate_ops ops;
     struct fgw_cql_pin *pin;
+    bool disagreed; /* the nodes did not agree in time once: no long wait again */
     struct fgw_gate guard;
     struct fgw_wait task_done;
     void (*task)(void *argument);

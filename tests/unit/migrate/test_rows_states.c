@@ -340,7 +340,8 @@ static void row23_compose_database(void **state)
         assert_non_null(finding);
         assert_non_null(strstr(finding->diff, "missing: expires_at timestamp, status text"));
         assert_non_null(strstr(finding->cause, "table has no rows"));
-        assert_string_equal(finding->next, "fgw migrate repair --keyspace ks");
+        assert_string_equal(finding->next,
+                            "fgw migrate repair --apply --allow-drop-empty --keyspace ks");
         bool legacy = sim_finding(sim.procs[0], FGW_MIGRATE_NOT_PRESENT) != NULL;
         assert_int_equal(legacy, columns == 5);
         repair_twice(&sets.small, &apply_drop);
