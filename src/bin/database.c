@@ -31,7 +31,7 @@ struct fgw_database {
     bool stopping;
 };
 
-static struct fgw_cql_client *client_of_worker(void *context)
+struct fgw_cql_client *fgw_database_client(void *context)
 {
     struct fgw_database *database = context;
     return database->clients[fgw_worker_index()];
@@ -77,10 +77,9 @@ static void wait_first(void *arg, unsigned index)
     if (index != 0) {
         return;
     }
-    enum fgw_err err =
-        fgw_cql_client_wait_ready(database->clients[0],
-                                  fgw_loop_now_ms(fgw_loop_current()) + FIRST_WAIT_MS,
-                                  &database->first_error);
+    enum fgw_err err = fgw_cql_client_wait_ready(
+        database->clients[0], fgw_loop_now_ms(fgw_loop_current()) + FIRST_WAIT_MS,
+        &database->first_error);
     database->first_error.code = err;
     fgw_wait_init(&database->wake, 1);
     fgw_wait_init(&database->ended, 1);
@@ -117,7 +116,7 @@ static void make_meta(struct fgw_database *database, const struct fgw_config *co
     for (size_t i = 0; i < count; i++) {
         secrets[i] = fgw_bytes_str(config->cluster_secrets.items[i]);
     }
-    struct fgw_meta_cql_options options = {.client = client_of_worker,
+    struct fgw_meta_cql_options options = {.client = fgw_database_client,
                                            .client_context = database,
                                            .workers = fgw_workers_count(database->workers),
                                            .keyspace = config->cql_keyspace,
@@ -212,8 +211,7 @@ static void ask(void *arg)
     struct fgw_meta *meta = errand->database->meta;
     struct fgw_arena arena;
     fgw_arena_init(&arena, 0);
-    errand->err =
-        meta->ops->blob_live(meta, &arena, errand->owner, errand->root, &errand->live);
+    errand->err = meta->ops->blob_live(meta, &arena, errand->owner, errand->root, &errand->live);
     fgw_arena_deinit(&arena);
     fgw_wait_signal_remote(&errand->done);
 }
@@ -226,8 +224,8 @@ static void start_asking(struct fgw_task *task)
 enum fgw_err fgw_database_blob_live(void *context, const struct fgw_storage_owner *owner,
                                     const struct fgw_cid *root, bool *out_live)
 {
-    struct errand errand = {.task.run = start_asking, .database = context, .owner = owner,
-                            .root = root};
+    struct errand errand = {
+        .task.run = start_asking, .database = context, .owner = owner, .root = root};
     fgw_wait_init(&errand.done, 1);
     fgw_loop_post(fgw_workers_loop(errand.database->workers, 0), &errand.task);
     fgw_wait_for(&errand.done);

@@ -15,6 +15,8 @@ struct fgw_database;
 enum fgw_err fgw_database_open(const struct fgw_config *config, struct fgw_server *server,
                                struct fgw_blobs *blobs, struct fgw_database **out_database,
                                struct fgw_error *error) FGW_MUST_CHECK;
+/* The client of the calling worker; context: the database. */
+struct fgw_cql_client *fgw_database_client(void *database);
 struct fgw_meta *fgw_database_meta(struct fgw_database *database);
 /* The liveness predicate for threads that are no workers; context: the database. */
 enum fgw_err fgw_database_blob_live(void *context, const struct fgw_storage_owner *owner,

@@ -14,7 +14,7 @@
  *   EXISTS           DDL: it exists already
  *   ACCESS_DENIED    credentials or permissions
  *   CONFIG           the peer is no usable CQL server (wrong port, version, TLS)
- *   TOO_LARGE        the request would exceed 1 MiB; INVALID never: a statement that the server
+ *   TOO_LARGE        the request would exceed 2 MiB; INVALID never: a statement that the server
  *   INTERNAL         refuses as wrong, or values that do not fit it, is an error of FGW itself
  *   CANCELLED        the client is being closed
  *

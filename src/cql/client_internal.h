@@ -14,7 +14,7 @@ enum {
     FGW_CQL_STREAMS = 1408,        /* per connection: 1,024 in flight and room for quarantine */
     FGW_CQL_QUARANTINE_MAX = 352,  /* a quarter of them: then the connection is closed */
     FGW_CQL_OUT_MAX = 4 << 20,     /* bytes waiting to be sent on a connection */
-    FGW_CQL_REQUEST_MAX = 1 << 20, /* parameters or text of one request */
+    FGW_CQL_REQUEST_MAX = 2 << 20, /* parameters or text of one request */
     FGW_CQL_CONNECT_MS = 5000,
     FGW_CQL_REASON_SIZE = 256
 };

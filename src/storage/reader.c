@@ -264,6 +264,23 @@ enum fgw_err fgw_storage_reader_next(struct fgw_storage_reader *reader, uint64_t
     return FGW_OK;
 }
 
+enum fgw_err fgw_storage_reader_leaf(struct fgw_storage_reader *reader, uint64_t leaf,
+                                     uint8_t out_digest[FGW_SHA256_SIZE])
+{
+    uint8_t at_hand[FGW_SHA256_SIZE];
+    if (leaf > reader->size / FGW_STORAGE_BLOCK_MAX ||
+        (leaf > 0 && leaf * FGW_STORAGE_BLOCK_MAX >= reader->size)) {
+        return FGW_ERR_NOT_FOUND;
+    }
+    memcpy(at_hand, reader->digest, sizeof at_hand);
+    enum fgw_err err = leaf_digest(reader, leaf);
+    if (err == FGW_OK) {
+        memcpy(out_digest, reader->digest, FGW_SHA256_SIZE);
+    }
+    memcpy(reader->digest, at_hand, sizeof at_hand);
+    return err;
+}
+
 /* -- sessions ------------------------------------------------------------------------------------ */
 
 static enum fgw_err open_many(struct fgw_storage_reader *reader)

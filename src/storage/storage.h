@@ -139,6 +139,10 @@ struct fgw_storage_run {
 enum fgw_err fgw_storage_reader_next(struct fgw_storage_reader *reader, uint64_t offset, size_t want,
                                      bool prefer_memory, struct fgw_storage_run *out_run)
     FGW_MUST_CHECK;
+/* SHA-256 of leaf number `leaf` (of 1 MiB each but the last), for whoever checks the bytes against
+ * the root. FGW_ERR_NOT_FOUND behind the last leaf. */
+enum fgw_err fgw_storage_reader_leaf(struct fgw_storage_reader *reader, uint64_t leaf,
+                                     uint8_t out_digest[32]) FGW_MUST_CHECK;
 void fgw_storage_reader_close(struct fgw_storage_reader *reader);
 
 /* -- operations ------------------------------------------------------------------------------ */

@@ -81,7 +81,10 @@ enum fgw_err cql_bucket_swap(struct cql *cql, const struct fgw_bucket *seen,
     struct fgw_cql_value values[] = {fgw_cql_int((int32_t)state), cql_id_blob(&next->rev),
                                      fgw_cql_blob(fgw_buf_bytes(&row)), fgw_cql_text(seen->name),
                                      cql_id_blob(&seen->rev)};
-    struct cql_lwt lwt = {.id = CQL_BUCKET_SWAP, .values = values, .count = 5, .rev = &next->rev,
+    struct cql_lwt lwt = {.id = CQL_BUCKET_SWAP,
+                          .values = values,
+                          .count = 5,
+                          .rev = &next->rev,
                           .partition = fgw_get_u64be(seen->id.bytes)};
     enum fgw_err err = cql_lwt(cql, &lwt, out_outcome, error);
     fgw_buf_deinit(&row);
@@ -175,12 +178,14 @@ static enum fgw_err insert_bucket(struct cql *cql, const struct fgw_bucket *buck
     struct fgw_buf row;
     fgw_buf_init(&row, 0);
     fgw_row_encode_bucket(&row, bucket);
-    struct fgw_cql_value values[] = {fgw_cql_text(bucket->name), cql_id_uuid(&bucket->id),
-                                     fgw_cql_text(bucket->owner_id),
-                                     fgw_cql_int(CQL_BUCKET_OPEN), cql_id_blob(&bucket->rev),
-                                     fgw_cql_blob(fgw_buf_bytes(&row))};
-    struct cql_lwt lwt = {.id = CQL_BUCKET_INSERT, .values = values, .count = 6,
-                          .rev = &bucket->rev, .partition = fgw_get_u64be(bucket->id.bytes + 8)};
+    struct fgw_cql_value values[] = {
+        fgw_cql_text(bucket->name),   cql_id_uuid(&bucket->id),  fgw_cql_text(bucket->owner_id),
+        fgw_cql_int(CQL_BUCKET_OPEN), cql_id_blob(&bucket->rev), fgw_cql_blob(fgw_buf_bytes(&row))};
+    struct cql_lwt lwt = {.id = CQL_BUCKET_INSERT,
+                          .values = values,
+                          .count = 6,
+                          .rev = &bucket->rev,
+                          .partition = fgw_get_u64be(bucket->id.bytes + 8)};
     enum fgw_err err = cql_lwt(cql, &lwt, out_outcome, error);
     fgw_buf_deinit(&row);
     return err;

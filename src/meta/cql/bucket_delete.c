@@ -40,8 +40,8 @@ static enum fgw_err settled_state(struct cql *cql, const struct fgw_id *bucket_i
 static enum fgw_err is_empty(struct cql *cql, const struct fgw_id *bucket_id, bool *out_empty,
                              struct fgw_error *error)
 {
-    struct cql_scan scan = {.cql = cql, .bucket_id = *bucket_id, .all = CQL_HEAD_SCAN,
-                            .bounded = CQL_HEAD_SCAN_TO};
+    struct cql_scan scan = {
+        .cql = cql, .bucket_id = *bucket_id, .all = CQL_HEAD_SCAN, .bounded = CQL_HEAD_SCAN_TO};
     struct cql_entry entry;
     enum cql_state state = CQL_GONE;
     enum fgw_err err = FGW_OK;
@@ -80,7 +80,9 @@ static enum fgw_err remove_row(struct cql *cql, struct fgw_arena *arena,
                                const struct fgw_bucket *bucket, struct fgw_error *error)
 {
     struct fgw_cql_value values[] = {fgw_cql_text(bucket->name), cql_id_blob(&bucket->rev)};
-    struct cql_lwt lwt = {.id = CQL_BUCKET_DELETE, .values = values, .count = 2,
+    struct cql_lwt lwt = {.id = CQL_BUCKET_DELETE,
+                          .values = values,
+                          .count = 2,
                           .partition = fgw_get_u64be(bucket->id.bytes)};
     enum cql_outcome outcome = CQL_UNSURE;
     struct cql_bucket_row row = {0};

@@ -40,8 +40,7 @@ static enum fgw_err check_names(struct cql *cql, struct fgw_arena *arena, struct
     }
     for (size_t i = 0; i < count; i++) {
         struct cql_bucket_row row = {0};
-        enum fgw_err err =
-            cql_bucket_wait(cql, arena, names[i].call, names[i].name, &row, error);
+        enum fgw_err err = cql_bucket_wait(cql, arena, names[i].call, names[i].name, &row, error);
         if (err == FGW_OK && row.present && fgw_id_eq(&row.bucket.id, &names[i].id)) {
             add(page, &row.bucket);
         }

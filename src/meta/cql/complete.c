@@ -18,15 +18,14 @@ static struct cql_place place_of(const struct cql_upload_row *row)
 }
 
 static enum fgw_err look(struct cql *cql, struct fgw_arena *arena, const struct cql_upload_row *row,
-                         const struct cql_row *head, enum stand *out_stand,
-                         struct fgw_error *error)
+                         const struct cql_row *head, enum stand *out_stand, struct fgw_error *error)
 {
     const struct cql_completion *completion = &row->completion;
     bool insert = fgw_id_is_zero(&completion->seen_rev);
     struct cql_place place = place_of(row);
     struct cql_row version = {0};
-    bool untouched = insert ? head->state == CQL_ABSENT
-                            : fgw_id_eq(&head->object.rev, &completion->seen_rev);
+    bool untouched =
+        insert ? head->state == CQL_ABSENT : fgw_id_eq(&head->object.rev, &completion->seen_rev);
     if (untouched) {
         *out_stand = STAND_OUTSTANDING;
         return FGW_OK;
@@ -38,8 +37,8 @@ static enum fgw_err look(struct cql *cql, struct fgw_arena *arena, const struct 
         return FGW_OK;
     }
     /* a version that was replaced since stands among the versions, deleted or not */
-    enum fgw_err err = cql_version_read(cql, arena, &place, &completion->object.version_id, true,
-                                        &version, error);
+    enum fgw_err err =
+        cql_version_read(cql, arena, &place, &completion->object.version_id, true, &version, error);
     if (err == FGW_OK && version.state != CQL_ABSENT) {
         *out_stand = STAND_APPLIED;
     }
@@ -53,13 +52,12 @@ static enum fgw_err swap_head(struct cql *cql, struct fgw_arena *arena,
                               struct fgw_error *error)
 {
     struct cql_place place = place_of(row);
-    struct cql_row next = {.state = CQL_LIVE, .object = row->completion.object,
-                           .more = row->completion.more};
+    struct cql_row next = {
+        .state = CQL_LIVE, .object = row->completion.object, .more = row->completion.more};
     struct fgw_bucket as_decided = *bucket;
     bool applied = false;
     /* the versioning that counted when completing was decided */
-    as_decided.versioning =
-        next.object.is_null ? FGW_VERSIONING_SUSPENDED : FGW_VERSIONING_ENABLED;
+    as_decided.versioning = next.object.is_null ? FGW_VERSIONING_SUSPENDED : FGW_VERSIONING_ENABLED;
     if (cql_head_must_keep(&as_decided, head)) {
         bool again = false;
         enum fgw_err err = cql_version_keep(cql, arena, &place, head, &again, error);
@@ -183,6 +181,24 @@ enum fgw_err cql_finish_complete(struct cql *cql, struct fgw_arena *arena,
     return FGW_OK;
 }
 
+/* A row must stay below what one statement may carry (2 MiB, 10,000 parts): where blocks were when
+ * they were written is only a hint, of which the first matters most. */
+static void drop_hints(struct fgw_arena *arena, struct fgw_object *object)
+{
+    enum { KEEP = 100 };
+    if (object->extent_count <= KEEP) {
+        return;
+    }
+    struct fgw_extent *extents = fgw_arena_alloc(arena, object->extent_count * sizeof *extents);
+    for (size_t i = 0; i < object->extent_count; i++) {
+        extents[i] = object->extents[i];
+        if (i > 0) {
+            memset(&extents[i].first, 0, sizeof extents[i].first);
+        }
+    }
+    object->extents = extents;
+}
+
 /* -- the call ------------------------------------------------------------------------------------------ */
 
 /* open -> completing. The row in *row is the new one when *out_applied. */
@@ -194,8 +210,7 @@ static enum fgw_err decide(struct cql *cql, struct fgw_arena *arena,
     struct fgw_bucket now;
     struct cql_row head = {0};
     struct cql_row next;
-    enum fgw_err err =
-        cql_read_both(cql, arena, complete->bucket, &place, &now, &head, error);
+    enum fgw_err err = cql_read_both(cql, arena, complete->bucket, &place, &now, &head, error);
     if (err == FGW_OK && fgw_conditions_any(&complete->conditions)) {
         bool exists = cql_row_shown(&head) && !head.object.delete_marker;
         err = fgw_conditions_check(&complete->conditions, exists ? &head.object : NULL, error);
@@ -208,6 +223,7 @@ static enum fgw_err decide(struct cql *cql, struct fgw_arena *arena,
     completing.state = CQL_UPLOAD_COMPLETING;
     completing.completion = (struct cql_completion){.object = next.object, .more = next.more};
     completing.completion.object.upload_id = complete->upload_id;
+    drop_hints(arena, &completing.completion.object);
     fgw_id_random(&completing.completion.object.rev);
     if (head.state != CQL_ABSENT) {
         completing.completion.seen_rev = head.object.rev;

@@ -42,8 +42,7 @@ static enum fgw_err cql_ready(struct fgw_meta *meta, struct fgw_error *error)
         fgw_cql_result_free(result);
         return FGW_OK;
     }
-    return fgw_error_set(error, err, "the database does not answer for keyspace %s",
-                         cql->keyspace);
+    return fgw_error_set(error, err, "the database does not answer for keyspace %s", cql->keyspace);
 }
 
 static void cql_free(struct fgw_meta *meta)
@@ -101,9 +100,11 @@ struct fgw_meta *fgw_meta_cql_new(const struct fgw_meta_cql_options *options)
     cql->options = *options;
     cql->keyspace = fgw_xstrdup(options->keyspace);
     for (size_t i = 0; i < CQL_STATEMENTS; i++) {
-        cql->statements[i] = (struct fgw_cql_statement){
-            .name = TEXTS[i].name, .text = text_of(TEXTS[i].text, cql->keyspace),
-            .kind = TEXTS[i].kind, .idempotent = TEXTS[i].idempotent};
+        cql->statements[i] =
+            (struct fgw_cql_statement){.name = TEXTS[i].name,
+                                       .text = text_of(TEXTS[i].text, cql->keyspace),
+                                       .kind = TEXTS[i].kind,
+                                       .idempotent = TEXTS[i].idempotent};
     }
     cql->secret_keys = fgw_xcalloc(options->secret_count + 1, sizeof *cql->secret_keys);
     for (size_t i = 0; i < options->secret_count; i++) {

@@ -17,20 +17,20 @@
  * never sent (FGW_ERR_AGAIN: it is sent FGW_META_CQL_LATE_MS later and the caller is told
  * UNKNOWN_OUTCOME), after = the answer is lost. */
 enum { FGW_META_CQL_LATE_MS = 400 };
-typedef enum fgw_err fgw_meta_cql_fault_fn(void *context,
-                                           const struct fgw_cql_statement *statement, bool after);
+typedef enum fgw_err fgw_meta_cql_fault_fn(void *context, const struct fgw_cql_statement *statement,
+                                           bool after);
 
 struct fgw_meta_cql_options {
     /* The client of the calling worker's loop. Clients are freed before the backend, whose
      * statements they know by address. */
     struct fgw_cql_client *(*client)(void *context);
     void *client_context;
-    unsigned workers;            /* for caches, and for the share of conditional writes in flight */
-    const char *keyspace;        /* [a-z0-9_]{1,48} */
-    struct fgw_blobs *blobs;     /* told of rows that are gone; long lists are stored there */
+    unsigned workers;        /* for caches, and for the share of conditional writes in flight */
+    const char *keyspace;    /* [a-z0-9_]{1,48} */
+    struct fgw_blobs *blobs; /* told of rows that are gone; long lists are stored there */
     const struct fgw_bytes *secrets; /* FGW_CLUSTER_SECRET: first = current */
     size_t secret_count;
-    unsigned shards;             /* of new buckets; 0: 16 on YugabyteDB, 64 else */
+    unsigned shards;              /* of new buckets; 0: 16 on YugabyteDB, 64 else */
     fgw_meta_cql_fault_fn *fault; /* NULL outside of tests */
     void *fault_context;
 };

@@ -33,7 +33,7 @@ enum {
     CQL_BUCKET_TAKEOVER_MS = 10000,
     CQL_SNAPSHOT_MS = 1000,
     CQL_IDENTITY_MS = 5000,
-    CQL_STALE_MAX_MS = 30000,   /* with the database away */
+    CQL_STALE_MAX_MS = 30000, /* with the database away */
     CQL_GONE_KEEP_MS = 600000,
     CQL_UPLOAD_KEEP_MS = 7 * 24 * 3600 * 1000
 };
@@ -56,7 +56,7 @@ struct cql {
     char *keyspace;
     struct fgw_cql_statement statements[CQL_STATEMENTS];
     uint8_t (*secret_keys)[FGW_AEAD_KEY_SIZE]; /* first = current */
-    struct cql_worker *workers; /* options.workers, and one for threads that are no worker */
+    struct cql_worker *workers;  /* options.workers, and one for threads that are no worker */
     _Atomic uint64_t generation; /* bumped when this process changes a bucket or an identity */
     struct fgw_cql_rounds *rounds;
 };
@@ -81,8 +81,9 @@ struct fgw_cql_call *cql_start(struct cql *cql, enum cql_statement_id id,
 enum fgw_err cql_wait(struct cql *cql, struct fgw_cql_call *call,
                       struct fgw_cql_result **out_result, struct fgw_error *error) FGW_MUST_CHECK;
 /* Unconditional, of an insert-only row. */
-enum fgw_err cql_write(struct cql *cql, enum cql_statement_id id, const struct fgw_cql_value *values,
-                       size_t count, struct fgw_error *error) FGW_MUST_CHECK;
+enum fgw_err cql_write(struct cql *cql, enum cql_statement_id id,
+                       const struct fgw_cql_value *values, size_t count,
+                       struct fgw_error *error) FGW_MUST_CHECK;
 
 enum cql_outcome {
     CQL_APPLIED,
@@ -93,8 +94,8 @@ struct cql_lwt {
     enum cql_statement_id id;
     const struct fgw_cql_value *values;
     size_t count;
-    uint64_t partition;         /* any number that is equal for equal partitions */
-    const struct fgw_id *rev;   /* that the row has once applied; NULL: none (a deletion) */
+    uint64_t partition;       /* any number that is equal for equal partitions */
+    const struct fgw_id *rev; /* that the row has once applied; NULL: none (a deletion) */
 };
 /* Sends a conditional statement; after a lost answer the same one again. An error means that it was
  * never applied. */
@@ -157,12 +158,12 @@ enum fgw_err cql_row_decode(struct fgw_arena *arena, struct fgw_bytes key,
                             struct cql_row *out_row) FGW_MUST_CHECK;
 /* state CQL_ABSENT when there is none. */
 enum fgw_err cql_head_read(struct cql *cql, struct fgw_arena *arena, const struct cql_place *place,
-                           bool serial, struct cql_row *out_row, struct fgw_error *error)
-    FGW_MUST_CHECK;
+                           bool serial, struct cql_row *out_row,
+                           struct fgw_error *error) FGW_MUST_CHECK;
 struct fgw_cql_call *cql_head_start(struct cql *cql, const struct cql_place *place, bool serial);
 enum fgw_err cql_head_wait(struct cql *cql, struct fgw_arena *arena, struct fgw_cql_call *call,
-                           struct fgw_bytes key, struct cql_row *out_row, struct fgw_error *error)
-    FGW_MUST_CHECK;
+                           struct fgw_bytes key, struct cql_row *out_row,
+                           struct fgw_error *error) FGW_MUST_CHECK;
 enum fgw_err cql_version_read(struct cql *cql, struct fgw_arena *arena,
                               const struct cql_place *place, const struct fgw_id *id, bool serial,
                               struct cql_row *out_row, struct fgw_error *error) FGW_MUST_CHECK;
@@ -184,9 +185,9 @@ enum cql_outcome cql_chain(const struct cql_row *now, const struct fgw_id *seen,
                            const struct fgw_id *rev);
 /* The raw conditional write of a version row, without resolving. */
 enum fgw_err cql_version_write(struct cql *cql, const struct cql_swap *swap,
-                               enum cql_outcome *out_outcome, struct fgw_error *error)
-    FGW_MUST_CHECK;
-/* What stays of a deleted row: version id, rev, chain. */
+                               enum cql_outcome *out_outcome,
+                               struct fgw_error *error) FGW_MUST_CHECK;
+/* What stays of a deleted row: version id, rev, chain, and when it went. */
 void cql_row_bury(const struct cql_row *row, struct cql_row *out_gone);
 
 /* -- versions.c: noncurrent versions, and the deletion of the current one --------------------- */
@@ -211,30 +212,30 @@ bool cql_version_shown(const struct cql_row *head, const struct cql_row *version
  * start over with the head. Else a promoting row turned out to be a live one and says so. */
 enum fgw_err cql_version_settle(struct cql *cql, struct fgw_arena *arena,
                                 const struct cql_place *place, struct cql_row *head,
-                                struct cql_row *version, bool *out_again, struct fgw_error *error)
-    FGW_MUST_CHECK;
+                                struct cql_row *version, bool *out_again,
+                                struct fgw_error *error) FGW_MUST_CHECK;
 
 /* -- head.c: writing the newest version of a key ----------------------------------------------- */
 
 struct cql_put {
     struct fgw_arena *arena;
-    const struct fgw_bucket *bucket;  /* as the caller read it; its id is what counts */
+    const struct fgw_bucket *bucket; /* as the caller read it; its id is what counts */
     struct cql_place place;
     const struct fgw_conditions *conditions; /* NULL: none */
     struct fgw_blob_staged *staged;
     size_t staged_count;
-    bool missing_is_ok; /* a condition on nothing is success without a write (deletions) */
-    bool removes;       /* a deletion: what it does depends on the versioning */
-    struct fgw_object object;         /* to write; version id, time, rev are drawn */
+    bool missing_is_ok;       /* a condition on nothing is success without a write (deletions) */
+    bool removes;             /* a deletion: what it does depends on the versioning */
+    struct fgw_object object; /* to write; version id, time, rev are drawn */
     struct fgw_written result;
-    uint64_t bucket_read_ms;          /* private from here on */
+    uint64_t bucket_read_ms; /* private from here on */
     struct fgw_bucket now;
     struct cql_row head;
     bool durable;
     bool done;
 };
-enum fgw_err cql_head_put(struct cql *cql, struct cql_put *put, struct fgw_error *error)
-    FGW_MUST_CHECK;
+enum fgw_err cql_head_put(struct cql *cql, struct cql_put *put,
+                          struct fgw_error *error) FGW_MUST_CHECK;
 /* Bucket and head in one parallel round, both settled: an open bucket with this id, a head that is
  * not being deleted. */
 enum fgw_err cql_read_both(struct cql *cql, struct fgw_arena *arena,
@@ -265,8 +266,8 @@ struct cql_bucket_row {
     struct fgw_bucket bucket;
 };
 enum fgw_err cql_bucket_read(struct cql *cql, struct fgw_arena *arena, struct fgw_bytes name,
-                             struct cql_bucket_row *out_row, struct fgw_error *error)
-    FGW_MUST_CHECK;
+                             struct cql_bucket_row *out_row,
+                             struct fgw_error *error) FGW_MUST_CHECK;
 struct fgw_cql_call *cql_bucket_start(struct cql *cql, struct fgw_bytes name);
 enum fgw_err cql_bucket_wait(struct cql *cql, struct fgw_arena *arena, struct fgw_cql_call *call,
                              struct fgw_bytes name, struct cql_bucket_row *out_row,
@@ -279,13 +280,12 @@ enum fgw_err cql_bucket_row_decode(struct fgw_arena *arena, struct fgw_bytes nam
                                    struct cql_bucket_row *out_row) FGW_MUST_CHECK;
 enum fgw_err cql_bucket_swap(struct cql *cql, const struct fgw_bucket *seen,
                              enum cql_bucket_state state, const struct fgw_bucket *next,
-                             enum cql_outcome *out_outcome, struct fgw_error *error)
-    FGW_MUST_CHECK;
+                             enum cql_outcome *out_outcome, struct fgw_error *error) FGW_MUST_CHECK;
 /* From state deleting with this row's rev, which was written `waited_ms` ago: empty -> gone,
  * else back to open. FGW_OK, BUCKET_NOT_EMPTY, CONFLICT (somebody else took over). */
 enum fgw_err cql_bucket_finish_delete(struct cql *cql, struct fgw_arena *arena,
-                                      const struct fgw_bucket *bucket, struct fgw_error *error)
-    FGW_MUST_CHECK;
+                                      const struct fgw_bucket *bucket,
+                                      struct fgw_error *error) FGW_MUST_CHECK;
 
 /* -- cache.c: rows that nearly every request needs ---------------------------------------------- */
 
@@ -351,6 +351,19 @@ enum fgw_err cql_settled_row(struct cql *cql, struct fgw_arena *arena,
 enum fgw_err cql_entries_take(struct fgw_arena *arena, struct fgw_cql_result *result,
                               struct cql_entry **out_rows, size_t *out_count) FGW_MUST_CHECK;
 
+/* -- purge.c: gone heads that are old enough, removed by lists that pass over them ----------------- */
+
+enum { CQL_PURGE_MAX = 16 };
+struct cql_purge {
+    struct fgw_bytes keys[CQL_PURGE_MAX];
+    struct fgw_id revs[CQL_PURGE_MAX];
+    unsigned count;
+};
+void cql_purge_note(struct cql_purge *purge, struct fgw_arena *arena,
+                    const struct cql_entry *entry);
+/* Waits for them. */
+void cql_purge_run(struct cql *cql, const struct fgw_id *bucket_id, const struct cql_purge *purge);
+
 /* -- upload.c, complete.c, part.c ---------------------------------------------------------------- */
 
 enum cql_upload_state {
@@ -367,13 +380,13 @@ struct cql_completion {
     struct fgw_row_state more;
 };
 struct cql_upload_row {
-    enum cql_upload_state state; /* 0: there is none */
-    struct fgw_upload upload;    /* upload.rev is the row's */
+    enum cql_upload_state state;      /* 0: there is none */
+    struct fgw_upload upload;         /* upload.rev is the row's */
     struct cql_completion completion; /* completing */
 };
 enum fgw_err cql_upload_read(struct cql *cql, struct fgw_arena *arena, const struct fgw_id *id,
-                             bool serial, struct cql_upload_row *out_row, struct fgw_error *error)
-    FGW_MUST_CHECK;
+                             bool serial, struct cql_upload_row *out_row,
+                             struct fgw_error *error) FGW_MUST_CHECK;
 struct fgw_cql_call *cql_upload_start(struct cql *cql, const struct fgw_id *id);
 enum fgw_err cql_upload_wait(struct cql *cql, struct fgw_arena *arena, struct fgw_cql_call *call,
                              const struct fgw_id *id, struct cql_upload_row *out_row,
@@ -385,12 +398,12 @@ enum fgw_err cql_upload_swap(struct cql *cql, struct fgw_arena *arena,
                              bool *out_applied, struct fgw_error *error) FGW_MUST_CHECK;
 /* Carries on with a row in state completing until it is another one. `row` is read again. */
 enum fgw_err cql_finish_complete(struct cql *cql, struct fgw_arena *arena,
-                                 struct cql_upload_row *row, struct fgw_error *error)
-    FGW_MUST_CHECK;
+                                 struct cql_upload_row *row,
+                                 struct fgw_error *error) FGW_MUST_CHECK;
 /* Carries on with a row in state aborting. */
 enum fgw_err cql_finish_abort(struct cql *cql, struct fgw_arena *arena,
-                              const struct cql_upload_row *row, struct fgw_error *error)
-    FGW_MUST_CHECK;
+                              const struct cql_upload_row *row,
+                              struct fgw_error *error) FGW_MUST_CHECK;
 /* Drops look-up and part rows; the bytes of parts that `keep` (may be NULL) does not list are
  * released. */
 enum fgw_err cql_upload_tidy(struct cql *cql, struct fgw_arena *arena,

@@ -33,8 +33,8 @@ static enum fgw_err conditions_hold(const struct removal *self, const struct cql
     if (self->conditions == NULL || !fgw_conditions_any(self->conditions)) {
         return FGW_OK;
     }
-    enum fgw_err err = fgw_conditions_check(
-        self->conditions, row->object.delete_marker ? NULL : &row->object, error);
+    enum fgw_err err = fgw_conditions_check(self->conditions,
+                                            row->object.delete_marker ? NULL : &row->object, error);
     return err == FGW_ERR_NO_SUCH_KEY ? FGW_OK : err;
 }
 
@@ -105,16 +105,16 @@ static enum fgw_err attempt_version(struct removal *self, struct fgw_error *erro
 {
     struct fgw_bucket now;
     struct cql_row head = {0};
-    enum fgw_err err = cql_read_both(self->cql, self->arena, self->bucket, &self->place, &now,
-                                     &head, error);
+    enum fgw_err err =
+        cql_read_both(self->cql, self->arena, self->bucket, &self->place, &now, &head, error);
     if (err != FGW_OK || head.state != CQL_LIVE) {
         self->done = err == FGW_OK;
         return err;
     }
     bool null = self->version.kind == FGW_VERSION_NULL;
-    bool is_head = null ? head.object.is_null
-                        : !head.object.is_null &&
-                              fgw_id_eq(&head.object.version_id, &self->version.id);
+    bool is_head =
+        null ? head.object.is_null
+             : !head.object.is_null && fgw_id_eq(&head.object.version_id, &self->version.id);
     if (is_head) {
         return delete_head(self, &head, error);
     }
@@ -147,8 +147,11 @@ enum fgw_err cql_object_delete(struct fgw_meta *meta, struct fgw_arena *arena,
                                struct fgw_version version, const struct fgw_conditions *conditions,
                                struct fgw_written *out_written, struct fgw_error *error)
 {
-    struct removal self = {.cql = cql_of(meta), .arena = arena, .bucket = bucket,
-                           .place = {&bucket->id, key}, .version = version,
+    struct removal self = {.cql = cql_of(meta),
+                           .arena = arena,
+                           .bucket = bucket,
+                           .place = {&bucket->id, key},
+                           .version = version,
                            .conditions = conditions};
     enum fgw_err err = version.kind == FGW_VERSION_LATEST ? delete_latest(&self, error)
                                                           : delete_version(&self, error);

@@ -181,8 +181,8 @@ enum fgw_err cql_wait(struct cql *cql, struct fgw_cql_call *call,
     return as_request_error(cql, CQL_HEAD_GET, err, error);
 }
 
-enum fgw_err cql_write(struct cql *cql, enum cql_statement_id id, const struct fgw_cql_value *values,
-                       size_t count, struct fgw_error *error)
+enum fgw_err cql_write(struct cql *cql, enum cql_statement_id id,
+                       const struct fgw_cql_value *values, size_t count, struct fgw_error *error)
 {
     struct fgw_cql_result *result = NULL;
     enum fgw_err err = execute(cql, id, values, count, NULL, &result, error);
@@ -284,7 +284,7 @@ enum fgw_err cql_fail(struct fgw_error *error, enum fgw_err err, const char *wha
     }
     bool internal = err == FGW_ERR_CORRUPT || err == FGW_ERR_NEWER_VERSION ||
                     err == FGW_ERR_INTERNAL || err == FGW_ERR_TOO_LARGE;
-    return internal ? fgw_error_set(error, err, "%s %.*s: %s", what, FGW_FMT(name),
-                                    fgw_err_text(err))
-                    : fgw_error_set(error, err, NULL);
+    return internal
+               ? fgw_error_set(error, err, "%s %.*s: %s", what, FGW_FMT(name), fgw_err_text(err))
+               : fgw_error_set(error, err, NULL);
 }

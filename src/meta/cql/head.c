@@ -13,8 +13,7 @@ static enum fgw_err read_once(struct cql *cql, struct fgw_arena *arena,
 {
     struct fgw_cql_call *bucket_call = cql_bucket_start(cql, bucket->name);
     struct fgw_cql_call *head_call = cql_head_start(cql, place, false);
-    enum fgw_err err =
-        cql_bucket_wait(cql, arena, bucket_call, bucket->name, out_bucket, error);
+    enum fgw_err err = cql_bucket_wait(cql, arena, bucket_call, bucket->name, out_bucket, error);
     enum fgw_err head_err = cql_head_wait(cql, arena, head_call, place->key, out_head, error);
     return err != FGW_OK ? err : head_err;
 }
@@ -223,8 +222,8 @@ static enum fgw_err swap_head(struct cql *cql, struct cql_put *put, struct fgw_e
 static enum fgw_err attempt_put(struct cql *cql, struct cql_put *put, struct fgw_error *error)
 {
     put->bucket_read_ms = cql_now_ms();
-    enum fgw_err err = cql_read_both(cql, put->arena, put->bucket, &put->place, &put->now,
-                                     &put->head, error);
+    enum fgw_err err =
+        cql_read_both(cql, put->arena, put->bucket, &put->place, &put->now, &put->head, error);
     if (err == FGW_OK) {
         err = check_conditions(put, error);
     }

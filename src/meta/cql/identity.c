@@ -56,8 +56,8 @@ static const struct table KEYS = {CQL_KEY_GET, CQL_KEY_INSERT, CQL_KEY_SWAP, CQL
 
 /* NOT_FOUND when there is none, also for an id that no row can have. */
 static enum fgw_err read_row(struct cql *cql, struct fgw_arena *arena, const struct table *table,
-                             struct fgw_bytes id, struct fgw_id *out_rev, struct fgw_bytes *out_data,
-                             struct fgw_error *error)
+                             struct fgw_bytes id, struct fgw_id *out_rev,
+                             struct fgw_bytes *out_data, struct fgw_error *error)
 {
     struct fgw_cql_value values[] = {fgw_cql_text(id)};
     struct fgw_cql_result *result = NULL;
@@ -86,8 +86,7 @@ static enum fgw_err read_row(struct cql *cql, struct fgw_arena *arena, const str
 /* *out_done false: the row changed, or an answer was lost and the row is not as wanted. */
 static enum fgw_err try_write(struct cql *cql, struct fgw_arena *arena, const struct table *table,
                               struct fgw_bytes id, const struct fgw_id *seen,
-                              const struct fgw_bytes *data, bool *out_done,
-                              struct fgw_error *error)
+                              const struct fgw_bytes *data, bool *out_done, struct fgw_error *error)
 {
     struct fgw_id rev;
     struct fgw_id now;
@@ -98,7 +97,10 @@ static enum fgw_err try_write(struct cql *cql, struct fgw_arena *arena, const st
                                      fgw_cql_blob(data == NULL ? id : *data)};
     struct fgw_cql_value swap[] = {insert[1], insert[2], insert[0], fgw_cql_null()};
     struct fgw_cql_value delete[] = {insert[0], fgw_cql_null()};
-    struct cql_lwt lwt = {.id = table->insert, .values = insert, .count = 3, .rev = &rev,
+    struct cql_lwt lwt = {.id = table->insert,
+                          .values = insert,
+                          .count = 3,
+                          .rev = &rev,
                           .partition = fgw_get_u64be(rev.bytes)};
     if (seen != NULL) {
         swap[3] = cql_id_blob(seen);
@@ -150,8 +152,9 @@ static enum fgw_err write_row(struct cql *cql, struct fgw_arena *arena, const st
 
 /* -- access keys --------------------------------------------------------------------------------------- */
 
-static enum fgw_err decode_key(struct cql *cql, struct fgw_arena *arena, struct fgw_bytes access_key,
-                               struct fgw_bytes row, struct fgw_access_key *out_key)
+static enum fgw_err decode_key(struct cql *cql, struct fgw_arena *arena,
+                               struct fgw_bytes access_key, struct fgw_bytes row,
+                               struct fgw_access_key *out_key)
 {
     struct fgw_access_key key;
     enum fgw_err err = fgw_row_decode_access_key(arena, access_key, row, &key);
@@ -189,9 +192,9 @@ static enum fgw_err snapshot_row(struct cql *cql, struct fgw_arena *arena,
     return err;
 }
 
-enum fgw_err cql_key_get(struct fgw_meta *meta, struct fgw_arena *arena, struct fgw_bytes access_key,
-                         struct fgw_access_key *out_key, struct fgw_user *out_user,
-                         struct fgw_error *error)
+enum fgw_err cql_key_get(struct fgw_meta *meta, struct fgw_arena *arena,
+                         struct fgw_bytes access_key, struct fgw_access_key *out_key,
+                         struct fgw_user *out_user, struct fgw_error *error)
 {
     struct cql *cql = cql_of(meta);
     struct fgw_bytes row;
@@ -293,8 +296,8 @@ static void free_names(struct names *names)
 }
 
 static enum fgw_err read_names(struct cql *cql, struct fgw_arena *arena, enum cql_statement_id id,
-                               const struct fgw_cql_value *values, size_t count,
-                               const char *column, struct names *names, struct fgw_error *error)
+                               const struct fgw_cql_value *values, size_t count, const char *column,
+                               struct names *names, struct fgw_error *error)
 {
     struct fgw_cql_options options = {.page_size = 1000};
     bool more = true;
@@ -362,8 +365,7 @@ enum fgw_err cql_user_list(struct fgw_meta *meta, struct fgw_arena *arena,
                            struct fgw_user **out_users, size_t *out_count, struct fgw_error *error)
 {
     struct names names = {0};
-    enum fgw_err err =
-        read_names(cql_of(meta), arena, CQL_USER_SCAN, NULL, 0, "id", &names, error);
+    enum fgw_err err = read_names(cql_of(meta), arena, CQL_USER_SCAN, NULL, 0, "id", &names, error);
     struct fgw_user *users = fgw_arena_alloc(arena, (names.count + 1) * sizeof *users);
     for (size_t i = 0; err == FGW_OK && i < names.count; i++) {
         err = fgw_row_decode_user(arena, names.items[i], names.rows[i], &users[i]);
@@ -386,10 +388,10 @@ enum fgw_err cql_user_put(struct fgw_meta *meta, struct fgw_arena *arena,
     fgw_buf_init(&row, 0);
     fgw_row_encode_user(&row, user);
     struct fgw_bytes data = fgw_buf_bytes(&row);
-    enum fgw_err err = fgw_utf8_valid(user->name) && user->name.len > 0
-                           ? write_row(cql_of(meta), arena, &USERS, user->name, &data, must_be_new,
-                                       error)
-                           : FGW_ERR_INVALID_ARGUMENT;
+    enum fgw_err err =
+        fgw_utf8_valid(user->name) && user->name.len > 0
+            ? write_row(cql_of(meta), arena, &USERS, user->name, &data, must_be_new, error)
+            : FGW_ERR_INVALID_ARGUMENT;
     fgw_buf_deinit(&row);
     return cql_fail(error, err, "writing user", user->name);
 }

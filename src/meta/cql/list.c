@@ -22,7 +22,7 @@ enum fgw_err cql_settled_row(struct cql *cql, struct fgw_arena *arena,
 }
 
 static enum fgw_err fill_page(struct cql_scan *scan, struct fgw_lister *lister,
-                              struct fgw_error *error)
+                              struct cql_purge *purge, struct fgw_error *error)
 {
     enum fgw_lister_next next = FGW_LISTER_NEXT;
     while (next != FGW_LISTER_DONE) {
@@ -39,6 +39,7 @@ static enum fgw_err fill_page(struct cql_scan *scan, struct fgw_lister *lister,
         if (err != FGW_OK) {
             return err;
         }
+        cql_purge_note(purge, lister->arena, &entry);
         bool visible = row.state == CQL_LIVE && !row.object.delete_marker;
         next = fgw_lister_key(lister, entry.key, visible, &take);
         if (take) {
@@ -55,14 +56,18 @@ enum fgw_err cql_object_list(struct fgw_meta *meta, struct fgw_arena *arena,
                              const struct fgw_bucket *bucket, const struct fgw_list_query *query,
                              struct fgw_object_list *out_list, struct fgw_error *error)
 {
-    struct cql_scan scan = {.cql = cql_of(meta), .bucket_id = bucket->id, .all = CQL_HEAD_SCAN,
+    struct cql_scan scan = {.cql = cql_of(meta),
+                            .bucket_id = bucket->id,
+                            .all = CQL_HEAD_SCAN,
                             .bounded = CQL_HEAD_SCAN_TO};
     struct fgw_lister lister;
+    struct cql_purge purge = {.count = 0};
     fgw_lister_init(&lister, arena, query);
     cql_scan_init(&scan, fgw_lister_start(&lister), query->prefix, query->max + 1U);
-    enum fgw_err err = fill_page(&scan, &lister, error);
+    enum fgw_err err = fill_page(&scan, &lister, &purge, error);
     if (err == FGW_OK) {
         fgw_lister_result(&lister, out_list);
+        cql_purge_run(scan.cql, &bucket->id, &purge);
     }
     cql_scan_deinit(&scan);
     fgw_lister_deinit(&lister);

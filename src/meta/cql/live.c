@@ -37,22 +37,20 @@ static enum fgw_err look_at_upload(struct live *live)
     struct cql_bucket_row bucket = {0};
     memcpy(id.bytes, live->owner_id, sizeof id.bytes);
     enum fgw_err err = cql_upload_read(live->cql, live->arena, &id, true, &row, NULL);
-    if (err != FGW_OK ||
-        (row.state != CQL_UPLOAD_OPEN && row.state != CQL_UPLOAD_COMPLETING)) {
+    if (err != FGW_OK || (row.state != CQL_UPLOAD_OPEN && row.state != CQL_UPLOAD_COMPLETING)) {
         return err;
     }
     err = cql_bucket_read(live->cql, live->arena, row.upload.bucket_name, &bucket, NULL);
-    live->found = err == FGW_OK && bucket.present &&
-                  fgw_id_eq(&bucket.bucket.id, live->place.bucket_id);
+    live->found =
+        err == FGW_OK && bucket.present && fgw_id_eq(&bucket.bucket.id, live->place.bucket_id);
     return err;
 }
 
 static enum fgw_err look_at_head(struct live *live)
 {
-    enum fgw_err err =
-        cql_head_read(live->cql, live->arena, &live->place, true, &live->head, NULL);
-    live->found = err == FGW_OK && cql_row_shown(&live->head) &&
-                  names_blob(live, &live->head.object);
+    enum fgw_err err = cql_head_read(live->cql, live->arena, &live->place, true, &live->head, NULL);
+    live->found =
+        err == FGW_OK && cql_row_shown(&live->head) && names_blob(live, &live->head.object);
     return err;
 }
 
@@ -96,8 +94,11 @@ enum fgw_err cql_blob_live(struct fgw_meta *meta, struct fgw_arena *arena,
                            bool *out_live)
 {
     struct fgw_id bucket_id;
-    struct live live = {.cql = cql_of(meta), .arena = arena, .place = {&bucket_id, owner->key},
-                        .owner_id = owner->owner_id, .root = root};
+    struct live live = {.cql = cql_of(meta),
+                        .arena = arena,
+                        .place = {&bucket_id, owner->key},
+                        .owner_id = owner->owner_id,
+                        .root = root};
     memcpy(bucket_id.bytes, owner->bucket_id, sizeof bucket_id.bytes);
     enum fgw_err err = look_at_upload(&live);
     for (int look = 0; look < 2 && err == FGW_OK && !live.found; look++) {

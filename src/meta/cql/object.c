@@ -148,7 +148,8 @@ enum fgw_err cql_object_update(struct fgw_meta *meta, struct fgw_arena *arena,
         memset(&next.object.rev, 0, sizeof next.object.rev);
         struct cql_swap swap = {.place = &place,
                                 .version_id = is_head ? NULL : &row.object.version_id,
-                                .seen = &row, .next = &next};
+                                .seen = &row,
+                                .next = &next};
         err = cql_row_swap(cql, arena, &swap, &applied, error);
         err = err == FGW_OK && !applied ? FGW_ERR_CONFLICT : err;
     }

@@ -7,6 +7,7 @@
  */
 #include <xxhash.h>
 
+#include "base/clock.h"
 #include "meta/cql/cql_internal.h"
 
 /* -- addresses --------------------------------------------------------------------------------- */
@@ -201,7 +202,9 @@ static enum fgw_err write_row(struct cql *cql, const struct cql_swap *swap,
     if (!insert) {
         values[count++] = cql_id_blob(&swap->seen->object.rev);
     }
-    struct cql_lwt lwt = {.values = values, .count = count, .rev = &swap->next->object.rev,
+    struct cql_lwt lwt = {.values = values,
+                          .count = count,
+                          .rev = &swap->next->object.rev,
                           .partition = cql_partition(swap->place)};
     lwt.id = head ? (insert ? CQL_HEAD_INSERT : CQL_HEAD_SWAP)
                   : (insert ? CQL_VERSION_INSERT : CQL_VERSION_SWAP);
@@ -263,6 +266,6 @@ void cql_row_bury(const struct cql_row *row, struct cql_row *out_gone)
                                  .object = {.key = row->object.key,
                                             .version_id = row->object.version_id,
                                             .is_null = row->object.is_null,
-                                            .mtime_ms = fgw_id_version_ms(&row->object.version_id)},
+                                            .mtime_ms = fgw_clock_wall_ms()},
                                  .more.null_version = row->more.null_version};
 }

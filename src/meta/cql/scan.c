@@ -130,8 +130,7 @@ static enum fgw_err answered(struct cql_scan *scan, unsigned shard, struct fgw_c
     } else {
         stream->ended = true;
     }
-    enum fgw_err err =
-        cql_entries_take(&stream->arena, result, &stream->rows, &stream->count);
+    enum fgw_err err = cql_entries_take(&stream->arena, result, &stream->rows, &stream->count);
     fgw_cql_result_free(result);
     return err;
 }
@@ -204,9 +203,8 @@ static void sift_down(struct cql_scan *scan, unsigned at)
     for (;;) {
         unsigned least = at;
         for (unsigned child = 2 * at + 1; child <= 2 * at + 2; child++) {
-            if (child < scan->heap_size &&
-                fgw_bytes_cmp(front(scan, scan->heap[child])->key,
-                              front(scan, scan->heap[least])->key) < 0) {
+            if (child < scan->heap_size && fgw_bytes_cmp(front(scan, scan->heap[child])->key,
+                                                         front(scan, scan->heap[least])->key) < 0) {
                 least = child;
             }
         }
@@ -265,8 +263,7 @@ void cql_scan_seek(struct cql_scan *scan, struct fgw_bytes key)
 {
     for (unsigned i = 0; i < scan->shards; i++) {
         struct cql_stream *stream = &scan->streams[i];
-        while (stream->at < stream->count &&
-               fgw_bytes_cmp(stream->rows[stream->at].key, key) < 0) {
+        while (stream->at < stream->count && fgw_bytes_cmp(stream->rows[stream->at].key, key) < 0) {
             stream->at++;
         }
         if (is_dry(stream)) {
@@ -284,8 +281,8 @@ enum fgw_err cql_entry_decode(struct fgw_arena *arena, const struct cql_entry *e
 {
     struct cql_row row = {.state = entry->state};
     enum fgw_err err = fgw_row_decode_object(arena, fgw_arena_copy(arena, entry->key),
-                                             fgw_arena_copy(arena, entry->listing),
-                                             FGW_ROW_LISTING, &row.object, NULL);
+                                             fgw_arena_copy(arena, entry->listing), FGW_ROW_LISTING,
+                                             &row.object, NULL);
     if (err == FGW_OK) {
         row.object.rev = entry->rev;
         *out_row = row;

@@ -196,15 +196,17 @@ enum fgw_err cql_upload_swap(struct cql *cql, struct fgw_arena *arena,
     if (completing) {
         encode_completion(&completion, &next->completion);
     }
-    struct fgw_cql_value values[] = {
-        fgw_cql_str(status_of(next->state)),
-        cql_id_blob(&next->upload.rev),
-        fgw_cql_blob(fgw_buf_bytes(&data)),
-        completing ? fgw_cql_blob(fgw_buf_bytes(&completion)) : fgw_cql_null(),
-        fgw_cql_timestamp(fgw_clock_wall_ms() + CQL_UPLOAD_KEEP_MS),
-        id_text(&next->upload.id, hex),
-        cql_id_blob(&seen->upload.rev)};
-    struct cql_lwt lwt = {.id = CQL_UPLOAD_SWAP, .values = values, .count = 7,
+    struct fgw_cql_value values[] = {fgw_cql_str(status_of(next->state)),
+                                     cql_id_blob(&next->upload.rev),
+                                     fgw_cql_blob(fgw_buf_bytes(&data)),
+                                     completing ? fgw_cql_blob(fgw_buf_bytes(&completion))
+                                                : fgw_cql_null(),
+                                     fgw_cql_timestamp(fgw_clock_wall_ms() + CQL_UPLOAD_KEEP_MS),
+                                     id_text(&next->upload.id, hex),
+                                     cql_id_blob(&seen->upload.rev)};
+    struct cql_lwt lwt = {.id = CQL_UPLOAD_SWAP,
+                          .values = values,
+                          .count = 7,
                           .rev = &next->upload.rev,
                           .partition = fgw_get_u64be(next->upload.id.bytes + 8)};
     enum fgw_err err = cql_lwt(cql, &lwt, &outcome, error);
@@ -241,7 +243,9 @@ static enum fgw_err insert_upload(struct cql *cql, struct fgw_arena *arena,
                                      fgw_cql_str(status_of(CQL_UPLOAD_OPEN)),
                                      cql_id_blob(&upload->rev),
                                      fgw_cql_blob(fgw_buf_bytes(&data))};
-    struct cql_lwt lwt = {.id = CQL_UPLOAD_INSERT, .values = values, .count = 10,
+    struct cql_lwt lwt = {.id = CQL_UPLOAD_INSERT,
+                          .values = values,
+                          .count = 10,
                           .rev = &upload->rev,
                           .partition = fgw_get_u64be(upload->id.bytes + 8)};
     enum fgw_err err = cql_lwt(cql, &lwt, &outcome, error);
@@ -260,8 +264,9 @@ static enum fgw_err look_up(struct cql *cql, enum cql_statement_id id,
 {
     char hex[33];
     struct cql_place place = {&upload->bucket_id, upload->key};
-    struct fgw_cql_value values[] = {cql_id_uuid(&upload->bucket_id), fgw_cql_int(cql_shard(&place)),
-                                     fgw_cql_blob(upload->key), id_text(&upload->id, hex)};
+    struct fgw_cql_value values[] = {cql_id_uuid(&upload->bucket_id),
+                                     fgw_cql_int(cql_shard(&place)), fgw_cql_blob(upload->key),
+                                     id_text(&upload->id, hex)};
     return cql_write(cql, id, values, 4, error);
 }
 
@@ -337,8 +342,8 @@ static enum fgw_err drop_parts(struct cql *cql, struct fgw_arena *arena,
     struct fgw_part *parts;
     size_t count;
     bool truncated;
-    enum fgw_err err = cql_part_list(&cql->base, arena, upload, 0, 0, true, &parts, &count,
-                                     &truncated, error);
+    enum fgw_err err =
+        cql_part_list(&cql->base, arena, upload, 0, 0, true, &parts, &count, &truncated, error);
     if (err != FGW_OK) {
         return err;
     }

@@ -45,8 +45,8 @@ static enum fgw_err next_candidates(struct upload_page *page, size_t *out_count,
             return err;
         }
         if (behind_marker(page, &entry)) {
-            page->candidates[count++] = (struct candidate){
-                .key = fgw_arena_copy(page->arena, entry.key), .id = entry.id};
+            page->candidates[count++] =
+                (struct candidate){.key = fgw_arena_copy(page->arena, entry.key), .id = entry.id};
         }
     }
     *out_count = count;
@@ -73,8 +73,7 @@ static enum fgw_lister_next add(struct upload_page *page, const struct candidate
     enum cql_upload_state state = candidate->row.state;
     bool visible = state == CQL_UPLOAD_OPEN || state == CQL_UPLOAD_COMPLETING;
     bool take = false;
-    enum fgw_lister_next next =
-        fgw_lister_key(&page->lister, candidate->key, visible, &take);
+    enum fgw_lister_next next = fgw_lister_key(&page->lister, candidate->key, visible, &take);
     if (take) {
         struct fgw_object entry = {.key = candidate->key, .upload_id = candidate->id};
         next = fgw_lister_add(&page->lister, &entry);
@@ -128,13 +127,17 @@ enum fgw_err cql_upload_list(struct fgw_meta *meta, struct fgw_arena *arena,
                              const struct fgw_upload_list_query *query,
                              struct fgw_upload_list *out_list, struct fgw_error *error)
 {
-    struct fgw_list_query common = {.prefix = query->prefix, .delimiter = query->delimiter,
-                                    .after = query->key_marker, .max = query->max,
+    struct fgw_list_query common = {.prefix = query->prefix,
+                                    .delimiter = query->delimiter,
+                                    .after = query->key_marker,
+                                    .max = query->max,
                                     .has_after_version = query->has_upload_id_marker};
-    struct upload_page page = {.cql = cql_of(meta), .arena = arena, .bucket = bucket,
-                               .query = query};
-    page.scan = (struct cql_scan){.cql = page.cql, .bucket_id = bucket->id,
-                                  .all = CQL_UPLOAD_SCAN, .bounded = CQL_UPLOAD_SCAN_TO};
+    struct upload_page page = {
+        .cql = cql_of(meta), .arena = arena, .bucket = bucket, .query = query};
+    page.scan = (struct cql_scan){.cql = page.cql,
+                                  .bucket_id = bucket->id,
+                                  .all = CQL_UPLOAD_SCAN,
+                                  .bounded = CQL_UPLOAD_SCAN_TO};
     page.candidates = fgw_arena_zalloc(arena, CHECK_AT_ONCE * sizeof *page.candidates);
     page.uploads = fgw_arena_zalloc(arena, (query->max + 1U) * sizeof *page.uploads);
     fgw_lister_init(&page.lister, arena, &common);

@@ -62,7 +62,9 @@ static enum fgw_err read_heads(struct version_page *page, struct fgw_error *erro
      * the marker's own) */
     struct fgw_list_query query = *page->query;
     struct fgw_lister keys;
-    struct cql_scan scan = {.cql = page->cql, .bucket_id = page->bucket->id, .all = CQL_HEAD_SCAN,
+    struct cql_scan scan = {.cql = page->cql,
+                            .bucket_id = page->bucket->id,
+                            .all = CQL_HEAD_SCAN,
                             .bounded = CQL_HEAD_SCAN_TO};
     query.max = page->query->max + 2;
     page->heads = fgw_arena_alloc(page->arena, query.max * sizeof *page->heads);
@@ -216,6 +218,27 @@ static enum fgw_err add_below(struct version_page *page, const struct cql_row *h
     return FGW_OK;
 }
 
+/* The key that the marker names. When the marker's version was deleted since, the head is an older
+ * one, or, for a null version, its place is not known any more: then the head counts too. */
+static enum fgw_err add_marked_key(struct version_page *page, struct cql_row *head,
+                                   struct fgw_error *error)
+{
+    struct fgw_id marker = {0};
+    enum fgw_err err = marker_id(page, head, &marker, error);
+    if (err != FGW_OK) {
+        return err;
+    }
+    if (fgw_id_is_zero(&marker) ||
+        memcmp(&head->object.version_id, &marker, sizeof marker) < 0) {
+        head->object.latest = true;
+        if (fgw_lister_add(&page->lister, &head->object) == FGW_LISTER_DONE) {
+            return FGW_OK;
+        }
+        marker = head->object.version_id;
+    }
+    return add_below(page, head, &marker, error);
+}
+
 /* -- the page ------------------------------------------------------------------------------------------ */
 
 static enum fgw_err add_key(struct version_page *page, struct cql_row *head,
@@ -223,9 +246,7 @@ static enum fgw_err add_key(struct version_page *page, struct cql_row *head,
 {
     const struct fgw_list_query *query = page->query;
     if (query->has_after_version && fgw_bytes_eq(head->object.key, query->after)) {
-        struct fgw_id marker;
-        enum fgw_err err = marker_id(page, head, &marker, error);
-        return err == FGW_OK ? add_below(page, head, &marker, error) : err;
+        return add_marked_key(page, head, error);
     }
     head->object.latest = true;
     if (fgw_lister_add(&page->lister, &head->object) == FGW_LISTER_DONE) {
@@ -275,8 +296,10 @@ static enum fgw_err fill_page(struct version_page *page, struct fgw_error *error
     if (page->bucket->versioning == FGW_VERSIONING_NEVER) {
         return merge(page, error);
     }
-    page->scan = (struct cql_scan){.cql = page->cql, .bucket_id = page->bucket->id,
-                                   .all = CQL_VERSION_SCAN_TO, .bounded = CQL_VERSION_SCAN_TO};
+    page->scan = (struct cql_scan){.cql = page->cql,
+                                   .bucket_id = page->bucket->id,
+                                   .all = CQL_VERSION_SCAN_TO,
+                                   .bounded = CQL_VERSION_SCAN_TO};
     cql_scan_init(&page->scan, versions_from(page), fgw_bytes(NULL, 0), page->query->max + 1U);
     fgw_buf_clear(&page->scan.to);
     (void)fgw_buf_append(&page->scan.to, page->heads[page->count - 1].object.key);
@@ -291,8 +314,8 @@ enum fgw_err cql_version_list(struct fgw_meta *meta, struct fgw_arena *arena,
                               const struct fgw_bucket *bucket, const struct fgw_list_query *query,
                               struct fgw_object_list *out_list, struct fgw_error *error)
 {
-    struct version_page page = {.cql = cql_of(meta), .arena = arena, .bucket = bucket,
-                                .query = query};
+    struct version_page page = {
+        .cql = cql_of(meta), .arena = arena, .bucket = bucket, .query = query};
     fgw_lister_init(&page.lister, arena, query);
     (void)fgw_lister_start(&page.lister); /* sets what is skipped */
     enum fgw_err err = fill_page(&page, error);

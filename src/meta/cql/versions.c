@@ -66,8 +66,8 @@ static enum fgw_err look_at_copy(struct cql *cql, struct fgw_arena *arena,
                                  struct fgw_error *error)
 {
     struct cql_row now = {0};
-    enum fgw_err err = cql_version_read(cql, arena, place, &head->object.version_id, true, out_row,
-                                        error);
+    enum fgw_err err =
+        cql_version_read(cql, arena, place, &head->object.version_id, true, out_row, error);
     if (err != FGW_OK || out_row->state == CQL_ABSENT) {
         return err;
     }
@@ -93,8 +93,8 @@ enum fgw_err cql_version_keep(struct cql *cql, struct fgw_arena *arena,
     struct cql_row copy = *head;
     memset(&copy.more.null_version, 0, sizeof copy.more.null_version);
     memset(&copy.more.claim, 0, sizeof copy.more.claim);
-    struct cql_swap swap = {.place = place, .version_id = &head->object.version_id, .seen = &seen,
-                            .next = &copy};
+    struct cql_swap swap = {
+        .place = place, .version_id = &head->object.version_id, .seen = &seen, .next = &copy};
     for (unsigned attempt = 0; attempt < CQL_ATTEMPTS_MAX; attempt++) {
         enum cql_outcome outcome = CQL_UNSURE;
         bool settled = false;
@@ -154,8 +154,8 @@ static enum fgw_err bury_version(struct cql *cql, struct fgw_arena *arena,
         struct cql_row gone;
         bool applied = false;
         cql_row_bury(head, &gone);
-        struct cql_swap swap = {.place = place, .version_id = &head->object.version_id,
-                                .seen = &seen, .next = &gone};
+        struct cql_swap swap = {
+            .place = place, .version_id = &head->object.version_id, .seen = &seen, .next = &gone};
         enum fgw_err err = cql_row_swap(cql, arena, &swap, &applied, error);
         if (err != FGW_OK || applied) {
             return err;
@@ -221,8 +221,8 @@ static enum fgw_err swap_version(struct cql *cql, struct fgw_arena *arena,
                                  const struct cql_place *place, const struct cql_row *seen,
                                  struct cql_row *next, bool *out_applied, struct fgw_error *error)
 {
-    struct cql_swap swap = {.place = place, .version_id = &seen->object.version_id, .seen = seen,
-                            .next = next};
+    struct cql_swap swap = {
+        .place = place, .version_id = &seen->object.version_id, .seen = seen, .next = next};
     memset(&next->object.rev, 0, sizeof next->object.rev);
     return cql_row_swap(cql, arena, &swap, out_applied, error);
 }
@@ -288,8 +288,7 @@ static enum fgw_err replace_deleting(struct cql *cql, struct fgw_arena *arena,
         moved.state = CQL_MOVED;
         /* when this does not come about, the row stays promoting below a head of its own version,
          * where it does not count */
-        enum fgw_err ignored =
-            swap_version(cql, arena, place, successor, &moved, &applied, NULL);
+        enum fgw_err ignored = swap_version(cql, arena, place, successor, &moved, &applied, NULL);
         (void)ignored;
     }
     return FGW_OK;
@@ -314,8 +313,8 @@ enum fgw_err cql_finish_delete(struct cql *cql, struct fgw_arena *arena,
         if (err == FGW_OK) {
             err = cql_head_read(cql, arena, place, true, &now, error);
         }
-        if (err == FGW_OK && (now.state != CQL_DELETING ||
-                              !fgw_id_eq(&now.object.rev, &head->object.rev))) {
+        if (err == FGW_OK &&
+            (now.state != CQL_DELETING || !fgw_id_eq(&now.object.rev, &head->object.rev))) {
             if (claimed && !fgw_id_eq(&now.object.version_id, &successor.object.version_id)) {
                 give_back(cql, arena, place, &successor);
             }

@@ -45,7 +45,8 @@ static struct memory_blob *new_blob(const struct fgw_storage_owner *owner, uint6
     return blob;
 }
 
-static enum fgw_err stage_begin(struct fgw_blobs *blobs, const struct fgw_blob_stage_options *options,
+static enum fgw_err stage_begin(struct fgw_blobs *blobs,
+                                const struct fgw_blob_stage_options *options,
                                 struct fgw_blob_stage **out_stage, struct fgw_error *error)
 {
     (void)error;
@@ -71,8 +72,10 @@ static enum fgw_err stage_finish(struct fgw_blob_stage *stage, struct fgw_blob_s
     blob->extent.root = fgw_cid_of(FGW_CODEC_RAW, fgw_buf_bytes(&blob->bytes));
     fgw_list_push_back(&stage->store->blobs, &blob->node);
     stage->store->counts.staged++;
-    *out_staged = (struct fgw_blob_staged){.blobs = &stage->store->base, .owner = stage->owner,
-                                           .extent = blob->extent, .private_state = blob};
+    *out_staged = (struct fgw_blob_staged){.blobs = &stage->store->base,
+                                           .owner = stage->owner,
+                                           .extent = blob->extent,
+                                           .private_state = blob};
     return FGW_OK;
 }
 
@@ -87,7 +90,8 @@ static void stage_abort(struct fgw_blob_stage *stage)
     free_blob(stage->blob);
 }
 
-static enum fgw_err stage_copy(struct fgw_blobs *blobs, const struct fgw_blob_stage_options *options,
+static enum fgw_err stage_copy(struct fgw_blobs *blobs,
+                               const struct fgw_blob_stage_options *options,
                                const struct fgw_extent *source, struct fgw_blob_staged *out_staged)
 {
     (void)blobs;

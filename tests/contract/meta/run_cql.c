@@ -22,9 +22,13 @@ static void run(void *arg)
     (void)arg;
     cql_keyspace_open(&keyspace);
     struct fgw_blobs *blobs = memory_blobs_new();
-    struct fgw_meta_cql_options options = {.client = client, .client_context = &keyspace,
-                                           .keyspace = keyspace.name, .blobs = blobs,
-                                           .secrets = &secret, .secret_count = 1, .shards = 16};
+    struct fgw_meta_cql_options options = {.client = client,
+                                           .client_context = &keyspace,
+                                           .keyspace = keyspace.name,
+                                           .blobs = blobs,
+                                           .secrets = &secret,
+                                           .secret_count = 1,
+                                           .shards = 16};
     struct fgw_meta *meta = fgw_meta_cql_new(&options);
     passed += meta_contract_run(meta, blobs, only);
     cql_keyspace_close(&keyspace);
@@ -40,6 +44,7 @@ int main(int argc, char **argv)
         return 77;
     }
     fgw_fiber_run_alone(run, NULL);
-    (void)fprintf(stderr, "[==========] %u test(s) run.\n[  PASSED  ] %u test(s).\n", passed, passed);
+    (void)fprintf(stderr, "[==========] %u test(s) run.\n[  PASSED  ] %u test(s).\n", passed,
+                  passed);
     return 0;
 }

@@ -70,8 +70,11 @@ static void calm(struct world *world)
 
 static void storm(struct world *world)
 {
-    world->faults = (struct faults){.lost_permille = 60, .unsent_permille = 40, .late_permille = 30,
-                                    .pause_permille = 100, .pause_max_ms = 20};
+    world->faults = (struct faults){.lost_permille = 60,
+                                    .unsent_permille = 40,
+                                    .late_permille = 30,
+                                    .pause_permille = 100,
+                                    .pause_max_ms = 20};
 }
 
 /* -- fibers that work side by side ------------------------------------------------------------------- */
@@ -105,10 +108,15 @@ static void run_workers(struct world *world, const struct fgw_bucket *bucket, un
     struct fgw_wait done;
     fgw_wait_init(&done, count);
     for (unsigned i = 0; i < count; i++) {
-        workers[i] = (struct worker){.own = {.meta = world->backends[i % BACKENDS],
-                                             .blobs = world->blobs},
-                                     .world = world, .bucket = bucket, .done = &done, .run = run,
-                                     .index = i, .rounds = rounds, .shared = shared};
+        workers[i] =
+            (struct worker){.own = {.meta = world->backends[i % BACKENDS], .blobs = world->blobs},
+                            .world = world,
+                            .bucket = bucket,
+                            .done = &done,
+                            .run = run,
+                            .index = i,
+                            .rounds = rounds,
+                            .shared = shared};
         fgw_arena_init(&workers[i].own.arena, 0);
         fgw_fiber_spawn(fgw_loop_current(), worker_main, &workers[i]);
     }
@@ -130,8 +138,9 @@ static void bytes_are_there(struct world *world, const struct fgw_bucket *bucket
     struct fgw_list_query query = {.max = 1000};
     struct fgw_object_list list = {.truncated = true};
     while (list.truncated) {
-        MUST_ANSWER(c->meta->ops->version_list(c->meta, &c->arena, bucket, &query, &list, &c->error),
-                    FGW_OK);
+        MUST_ANSWER(
+            c->meta->ops->version_list(c->meta, &c->arena, bucket, &query, &list, &c->error),
+            FGW_OK);
         for (size_t i = 0; i < list.count; i++) {
             struct fgw_object *entry = &list.entries[i].object;
             struct fgw_object object;
@@ -176,16 +185,20 @@ static void list_costs(struct contract *c, const struct fgw_bucket *bucket,
     struct fgw_list_query query = {.max = 1000};
     (void)counted;
     fgw_meta_cql_count_rounds(c->meta, &rounds);
-    MUST_COST(c->meta->ops->object_list(c->meta, &c->arena, bucket, &query, &list, &c->error), FGW_OK, 1);
+    MUST_COST(c->meta->ops->object_list(c->meta, &c->arena, bucket, &query, &list, &c->error),
+              FGW_OK, 1);
     MUST(list.count == 300);
     query.max = 100;
-    MUST_COST(c->meta->ops->object_list(c->meta, &c->arena, bucket, &query, &list, &c->error), FGW_OK, 1);
+    MUST_COST(c->meta->ops->object_list(c->meta, &c->arena, bucket, &query, &list, &c->error),
+              FGW_OK, 1);
     MUST(list.count == 100 && list.truncated);
     query.delimiter = FGW_LIT("/");
     query.max = 1000;
-    MUST_COST(c->meta->ops->object_list(c->meta, &c->arena, bucket, &query, &list, &c->error), FGW_OK, 1);
+    MUST_COST(c->meta->ops->object_list(c->meta, &c->arena, bucket, &query, &list, &c->error),
+              FGW_OK, 1);
     MUST(list.count == 10);
-    MUST_COST(c->meta->ops->version_list(c->meta, &c->arena, bucket, &query, &list, &c->error), FGW_OK, 2);
+    MUST_COST(c->meta->ops->version_list(c->meta, &c->arena, bucket, &query, &list, &c->error),
+              FGW_OK, 2);
     fgw_meta_cql_count_rounds(c->meta, NULL);
 }
 
@@ -201,17 +214,27 @@ static void case_rounds(struct world *world)
     fgw_meta_cql_count_rounds(c->meta, &rounds);
     MUST_COST(contract_put(c, &plain, "k", "one", NULL, NULL), FGW_OK, 2);
     MUST_COST(contract_put(c, &plain, "k", "two", NULL, NULL), FGW_OK, 2);
-    MUST_COST(c->meta->ops->object_get(c->meta, &c->arena, &plain, FGW_LIT("k"), LATEST, &object, &c->error), FGW_OK, 1);
-    MUST_COST(c->meta->ops->object_delete(c->meta, &c->arena, &plain, FGW_LIT("k"), LATEST, NULL, &written, &c->error), FGW_OK, 2);
+    MUST_COST(c->meta->ops->object_get(c->meta, &c->arena, &plain, FGW_LIT("k"), LATEST, &object,
+                                       &c->error),
+              FGW_OK, 1);
+    MUST_COST(c->meta->ops->object_delete(c->meta, &c->arena, &plain, FGW_LIT("k"), LATEST, NULL,
+                                          &written, &c->error),
+              FGW_OK, 2);
     MUST_COST(contract_put(c, &versioned, "k", "one", NULL, &first), FGW_OK, 2);
     MUST_COST(contract_put(c, &versioned, "k", "two", NULL, NULL), FGW_OK, 3);
     struct fgw_version by_id = {FGW_VERSION_ID, first.version_id};
-    MUST_COST(c->meta->ops->object_get(c->meta, &c->arena, &versioned, FGW_LIT("k"), by_id, &object, &c->error), FGW_OK, 2);
-    MUST_COST(c->meta->ops->object_delete(c->meta, &c->arena, &versioned, FGW_LIT("k"), by_id, NULL, &written, &c->error), FGW_OK, 3);
+    MUST_COST(c->meta->ops->object_get(c->meta, &c->arena, &versioned, FGW_LIT("k"), by_id, &object,
+                                       &c->error),
+              FGW_OK, 2);
+    MUST_COST(c->meta->ops->object_delete(c->meta, &c->arena, &versioned, FGW_LIT("k"), by_id, NULL,
+                                          &written, &c->error),
+              FGW_OK, 3);
     struct fgw_bucket got;
     (void)rounds_since(&rounds);
-    MUST_ANSWER(c->meta->ops->bucket_get(c->meta, &c->arena, plain.name, false, &got, &c->error), FGW_OK);
-    MUST_COST(c->meta->ops->bucket_get(c->meta, &c->arena, plain.name, false, &got, &c->error), FGW_OK, 0);
+    MUST_ANSWER(c->meta->ops->bucket_get(c->meta, &c->arena, plain.name, false, &got, &c->error),
+                FGW_OK);
+    MUST_COST(c->meta->ops->bucket_get(c->meta, &c->arena, plain.name, false, &got, &c->error),
+              FGW_OK, 0);
     fgw_meta_cql_count_rounds(c->meta, NULL);
     for (unsigned i = 0; i < 300; i++) {
         MUST_ANSWER(contract_put(c, &versioned, fgw_arena_printf(&c->arena, "p%u/%u", i % 10, i),
@@ -231,8 +254,7 @@ static void create_once(struct worker *worker)
     struct contract *c = &worker->own;
     struct fgw_conditions create = {.if_none_match_any = true};
     const char *body = fgw_arena_printf(&c->arena, "%u-%p", worker->index, worker->shared);
-    enum fgw_err err =
-        contract_put(c, worker->bucket, worker->shared, body, &create, NULL);
+    enum fgw_err err = contract_put(c, worker->bucket, worker->shared, body, &create, NULL);
     MUST(err == FGW_OK || err == FGW_ERR_PRECONDITION_FAILED || err == FGW_ERR_UNKNOWN_OUTCOME);
     worker->ok += err == FGW_OK;
     worker->unknown += err == FGW_ERR_UNKNOWN_OUTCOME;
@@ -343,8 +365,7 @@ static void write_version(struct worker *worker, struct history *history, unsign
     struct contract *c = &worker->own;
     struct fgw_written written;
     const char *body = fgw_arena_printf(&c->arena, "%llx", (unsigned long long)fgw_rng_u64());
-    enum fgw_err err =
-        contract_put(c, worker->bucket, HISTORY_NAMES[key], body, NULL, &written);
+    enum fgw_err err = contract_put(c, worker->bucket, HISTORY_NAMES[key], body, NULL, &written);
     MUST(err == FGW_OK || err == FGW_ERR_UNKNOWN_OUTCOME);
     history->lost_puts += err != FGW_OK;
     if (err == FGW_OK) {
@@ -433,8 +454,8 @@ static void check_history(struct world *world, const struct fgw_bucket *bucket,
                   history->count, history->lost_puts, kept, list.count);
     MUST(list.count >= kept && list.count <= kept + history->lost_puts);
     for (size_t i = 0; i < list.count; i++) {
-        bool first = i == 0 || !fgw_bytes_eq(list.entries[i - 1].object.key,
-                                             list.entries[i].object.key);
+        bool first =
+            i == 0 || !fgw_bytes_eq(list.entries[i - 1].object.key, list.entries[i].object.key);
         MUST(list.entries[i].object.latest == first);
     }
     bytes_are_there(world, bucket);
@@ -495,8 +516,10 @@ static void case_bucket_deletion_in_a_storm(struct world *world)
         struct fgw_bucket got;
         unsigned ok;
         unsigned unknown;
-        world->faults = (struct faults){.lost_permille = 30, .unsent_permille = 20,
-                                        .late_permille = 10, .pause_permille = 100,
+        world->faults = (struct faults){.lost_permille = 30,
+                                        .unsent_permille = 20,
+                                        .late_permille = 10,
+                                        .pause_permille = 100,
                                         .pause_max_ms = 300};
         run_workers(world, &bucket, 3, 10, put_until_gone, NULL, &ok, &unknown);
         enum fgw_err err = FGW_ERR_UNKNOWN_OUTCOME;
@@ -524,8 +547,9 @@ static void case_bucket_deletion_in_a_storm(struct world *world)
         }
         MUST_ANSWER(err, FGW_OK);
         calm(world);
-        MUST_ANSWER(c->meta->ops->bucket_get(c->meta, &c->arena, bucket.name, true, &got, &c->error),
-                    FGW_ERR_NO_SUCH_BUCKET);
+        MUST_ANSWER(
+            c->meta->ops->bucket_get(c->meta, &c->arena, bucket.name, true, &got, &c->error),
+            FGW_ERR_NO_SUCH_BUCKET);
     }
 }
 
@@ -564,8 +588,8 @@ static void complete_it(struct worker *worker)
     struct fgw_written written;
     enum fgw_err err = FGW_ERR_UNKNOWN_OUTCOME;
     for (unsigned attempt = 0; err == FGW_ERR_UNKNOWN_OUTCOME && attempt < 20; attempt++) {
-        err = c->meta->ops->upload_complete(c->meta, &c->arena, &race->complete, &written,
-                                            &c->error);
+        err =
+            c->meta->ops->upload_complete(c->meta, &c->arena, &race->complete, &written, &c->error);
     }
     MUST_ANSWER(err, FGW_OK);
     MUST(!race->known || fgw_id_eq(&race->version, &written.version_id));
@@ -579,16 +603,19 @@ static void case_complete_once_in_a_storm(struct world *world)
     struct contract *c = &world->c;
     struct fgw_bucket bucket = contract_bucket(c, FGW_VERSIONING_ENABLED);
     for (unsigned round = 0; round < 15; round++) {
-        struct fgw_upload wanted = {.key = fgw_bytes_str(fgw_arena_printf(&c->arena, "u%u", round))};
+        struct fgw_upload wanted = {.key =
+                                        fgw_bytes_str(fgw_arena_printf(&c->arena, "u%u", round))};
         struct fgw_upload upload;
         struct fgw_id id;
         struct fgw_part part = {.number = 1, .size = 4, .mtime_ms = 1};
         struct fgw_blob_staged *staged = fgw_arena_zalloc(&c->arena, sizeof *staged);
         unsigned ok;
         unsigned unknown;
-        MUST_ANSWER(contract_put(c, &bucket, (const char *)wanted.key.ptr, "old", NULL, NULL), FGW_OK);
-        MUST_ANSWER(c->meta->ops->upload_create(c->meta, &c->arena, &bucket, &wanted, &id, &c->error),
+        MUST_ANSWER(contract_put(c, &bucket, (const char *)wanted.key.ptr, "old", NULL, NULL),
                     FGW_OK);
+        MUST_ANSWER(
+            c->meta->ops->upload_create(c->meta, &c->arena, &bucket, &wanted, &id, &c->error),
+            FGW_OK);
         MUST_ANSWER(c->meta->ops->upload_get(c->meta, &c->arena, &bucket, wanted.key, &id, &upload,
                                              &c->error),
                     FGW_OK);
@@ -597,10 +624,13 @@ static void case_complete_once_in_a_storm(struct world *world)
         part.extent = staged->extent;
         MUST_ANSWER(c->meta->ops->part_put(c->meta, &c->arena, &upload, &part, staged, &c->error),
                     FGW_OK);
-        struct upload_race race = {.complete = {.bucket = &bucket, .upload_id = id,
+        struct upload_race race = {.complete = {.bucket = &bucket,
+                                                .upload_id = id,
                                                 .upload_rev = upload.rev,
-                                                .object = {.key = wanted.key, .owner_id = id,
-                                                           .etag = FGW_LIT("e-1"), .size = 4,
+                                                .object = {.key = wanted.key,
+                                                           .owner_id = id,
+                                                           .etag = FGW_LIT("e-1"),
+                                                           .size = 4,
                                                            .extents = &staged->extent,
                                                            .extent_count = 1}}};
         storm(world);
@@ -608,8 +638,9 @@ static void case_complete_once_in_a_storm(struct world *world)
         calm(world);
         struct fgw_list_query query = {.prefix = wanted.key, .max = 10};
         struct fgw_object_list list;
-        MUST_ANSWER(c->meta->ops->version_list(c->meta, &c->arena, &bucket, &query, &list, &c->error),
-                    FGW_OK);
+        MUST_ANSWER(
+            c->meta->ops->version_list(c->meta, &c->arena, &bucket, &query, &list, &c->error),
+            FGW_OK);
         size_t own = 0;
         for (size_t i = 0; i < list.count; i++) {
             own += fgw_bytes_eq(list.entries[i].object.key, wanted.key);
@@ -617,6 +648,101 @@ static void case_complete_once_in_a_storm(struct world *world)
         MUST(own == 2); /* the old one and one of ours */
     }
     bytes_are_there(world, &bucket);
+}
+
+/* A Complete of as many parts as there can be, each with a checksum, is one row. */
+static void case_ten_thousand_parts(struct world *world)
+{
+    enum { PARTS = 10000 };
+    struct contract *c = &world->c;
+    struct fgw_bucket bucket = contract_bucket(c, FGW_VERSIONING_NEVER);
+    struct fgw_upload wanted = {.key = FGW_LIT("big")};
+    struct fgw_object_part *parts = fgw_arena_zalloc(&c->arena, PARTS * sizeof *parts);
+    struct fgw_extent *extents = fgw_arena_zalloc(&c->arena, PARTS * sizeof *extents);
+    struct fgw_object object;
+    struct fgw_written written;
+    struct fgw_id id;
+    MUST_ANSWER(c->meta->ops->upload_create(c->meta, &c->arena, &bucket, &wanted, &id, &c->error),
+                FGW_OK);
+    for (unsigned i = 0; i < PARTS; i++) {
+        parts[i] = (struct fgw_object_part){.number = i + 1, .size = 5 << 20};
+        fgw_rng_fill(parts[i].md5, sizeof parts[i].md5);
+        parts[i].checksum = (struct fgw_checksum_value){
+            .algorithm = FGW_CHECKSUM_SHA256, .type = FGW_CHECKSUM_COMPOSITE, .len = 32};
+        extents[i] = (struct fgw_extent){.number = (uint64_t)(i + 1) << 48 | 1,
+                                         .size = 5 << 20,
+                                         .first = {7, UINT64_C(1) << 31, 1 << 20, 0xdeadbeef}};
+        fgw_rng_fill(extents[i].root.bytes, sizeof extents[i].root.bytes);
+    }
+    struct fgw_complete complete = {.bucket = &bucket,
+                                    .upload_id = id,
+                                    .object = {.key = wanted.key,
+                                               .owner_id = id,
+                                               .etag = FGW_LIT("e-10000"),
+                                               .parts = parts,
+                                               .part_count = PARTS,
+                                               .extents = extents,
+                                               .extent_count = PARTS}};
+    MUST_ANSWER(c->meta->ops->upload_complete(c->meta, &c->arena, &complete, &written, &c->error),
+                FGW_OK);
+    MUST_ANSWER(c->meta->ops->object_get(c->meta, &c->arena, &bucket, wanted.key, LATEST, &object,
+                                         &c->error),
+                FGW_OK);
+    MUST(object.part_count == PARTS && object.extent_count == PARTS);
+    MUST(object.extents[0].first.group == 7);
+    MUST(memcmp(object.extents[PARTS - 1].root.bytes, extents[PARTS - 1].root.bytes,
+                sizeof extents[0].root.bytes) == 0);
+}
+
+/* -- purge ------------------------------------------------------------------------------------------------ */
+
+static size_t rows_in(struct world *world, const struct fgw_bucket *bucket)
+{
+    struct contract *c = &world->c;
+    struct fgw_cql_result *result = NULL;
+    size_t rows = 0;
+    const char *text =
+        fgw_arena_printf(&c->arena, "SELECT bucket_id, key FROM %s.objects", world->keyspace.name);
+    MUST_ANSWER(fgw_cql_query(world->keyspace.client, text, FGW_CQL_READ, NULL, &result, &c->error),
+                FGW_OK);
+    while (fgw_cql_result_next(result)) {
+        struct fgw_id id;
+        MUST_ANSWER(fgw_cql_get_uuid(result, "bucket_id", id.bytes), FGW_OK);
+        rows += fgw_id_eq(&id, &bucket->id);
+    }
+    fgw_cql_result_free(result);
+    return rows;
+}
+
+/* Gone rows stay for ten minutes; then lists remove them. */
+static void case_purge(struct world *world)
+{
+    struct contract *c = &world->c;
+    struct fgw_bucket bucket = contract_bucket(c, FGW_VERSIONING_NEVER);
+    struct fgw_list_query query = {.max = 100};
+    struct fgw_object_list list;
+    struct fgw_written written;
+    for (unsigned i = 0; i < 5; i++) {
+        struct fgw_bytes key = fgw_bytes_str(fgw_arena_printf(&c->arena, "k%u", i));
+        MUST_ANSWER(contract_put(c, &bucket, (const char *)key.ptr, "x", NULL, NULL), FGW_OK);
+        if (i > 0) {
+            MUST_ANSWER(c->meta->ops->object_delete(c->meta, &c->arena, &bucket, key, LATEST, NULL,
+                                                    &written, &c->error),
+                        FGW_OK);
+        }
+    }
+    MUST_ANSWER(c->meta->ops->object_list(c->meta, &c->arena, &bucket, &query, &list, &c->error),
+                FGW_OK);
+    MUST(list.count == 1 && rows_in(world, &bucket) == 5);
+    fgw_clock_set_wall_offset_ms(20 * 60 * 1000);
+    MUST_ANSWER(c->meta->ops->object_list(c->meta, &c->arena, &bucket, &query, &list, &c->error),
+                FGW_OK);
+    fgw_clock_set_wall_offset_ms(0);
+    MUST(list.count == 1 && rows_in(world, &bucket) == 1);
+    MUST_ANSWER(contract_put(c, &bucket, "k1", "x", NULL, NULL), FGW_OK);
+    MUST_ANSWER(c->meta->ops->object_list(c->meta, &c->arena, &bucket, &query, &list, &c->error),
+                FGW_OK);
+    MUST(list.count == 2);
 }
 
 /* -- main ------------------------------------------------------------------------------------------------ */
@@ -634,6 +760,8 @@ static const struct {
     {"bucket deletion in a storm", case_bucket_deletion_in_a_storm},
     {"bucket take-over", case_bucket_take_over},
     {"complete once in a storm", case_complete_once_in_a_storm},
+    {"ten thousand parts", case_ten_thousand_parts},
+    {"purge", case_purge},
 };
 
 static const char *only;
@@ -645,10 +773,14 @@ static void run(void *arg)
     struct fgw_bytes secret = FGW_LIT("a secret of at least thirty-two characters");
     cql_keyspace_open(&world->keyspace);
     world->blobs = memory_blobs_new();
-    struct fgw_meta_cql_options options = {.client = client, .client_context = world,
+    struct fgw_meta_cql_options options = {.client = client,
+                                           .client_context = world,
                                            .keyspace = world->keyspace.name,
-                                           .blobs = world->blobs, .secrets = &secret,
-                                           .secret_count = 1, .shards = 16, .fault = inject,
+                                           .blobs = world->blobs,
+                                           .secrets = &secret,
+                                           .secret_count = 1,
+                                           .shards = 16,
+                                           .fault = inject,
                                            .fault_context = world};
     for (unsigned i = 0; i < BACKENDS; i++) {
         world->backends[i] = fgw_meta_cql_new(&options);
@@ -683,6 +815,7 @@ int main(int argc, char **argv)
     struct world *world = fgw_xcalloc(1, sizeof *world);
     fgw_fiber_run_alone(run, world);
     fgw_xfree(world);
-    (void)fprintf(stderr, "[==========] %u test(s) run.\n[  PASSED  ] %u test(s).\n", passed, passed);
+    (void)fprintf(stderr, "[==========] %u test(s) run.\n[  PASSED  ] %u test(s).\n", passed,
+                  passed);
     return 0;
 }

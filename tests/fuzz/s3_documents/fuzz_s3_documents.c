@@ -41,8 +41,8 @@ static void policy(struct fgw_arena *arena, struct fgw_bytes json, struct fgw_er
     struct fgw_s3_form_limits limits = {0, 1000};
     char *text = fgw_arena_alloc(arena, FGW_BASE64_SIZE(json.len));
     fgw_base64_encode(json, text);
-    enum fgw_err err = fgw_s3_form_policy_check(arena, fgw_bytes_str(text), fields, 2, 0, &limits,
-                                                error);
+    enum fgw_err err =
+        fgw_s3_form_policy_check(arena, fgw_bytes_str(text), fields, 2, 0, &limits, error);
     FGW_CHECK(limits.max_bytes <= 1000);
     FGW_CHECK(err == FGW_OK || (limits.min_bytes == 0 && limits.max_bytes == 1000));
 }
