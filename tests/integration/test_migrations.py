@@ -1,5 +1,5 @@
-"""fgw db-init, fgw migrate and the start of fgw serve on a real Cassandra, from every state that the
-field reports found a database in. In each: the exit code, a message that names the keyspace and the
+"""fgw db-init, fgw migrate and the start of fgw serve on a real Cassandra, from every state that
+the field reports found a database in. In each: the exit code, a message that names the keyspace and the
 next command, that command, run, mends it, run again changes nothing, and no row is lost."""
 import json
 import re
@@ -55,8 +55,8 @@ class World:
         for table in tables:
             self.cql(table, keyspace)
         self.cql(MIRROR, keyspace)
-        self.cql(f"INSERT INTO {{k}}.schema_migrations (version, dirty) VALUES ({version}, {dirty})",
-                 keyspace)
+        self.cql("INSERT INTO {k}.schema_migrations (version, dirty) "
+                 f"VALUES ({version}, {dirty})", keyspace)
 
     def run(self, *arguments, expect=0, timeout=110):
         done = fgw_server.run_fgw(*arguments, env=self.env, timeout=timeout)
