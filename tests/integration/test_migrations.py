@@ -1,6 +1,6 @@
 """fgw db-init, fgw migrate and the start of fgw serve on a real Cassandra, from every state that
-the field reports found a database in. In each: the exit code, a message that names the keyspace and the
-next command, that command, run, mends it, run again changes nothing, and no row is lost."""
+the field reports found a database in. In each: the exit code, a message that names the keyspace
+and the next command, that command, run, mends it, run again changes nothing, no row is lost."""
 import json
 import re
 import signal
