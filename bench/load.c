@@ -5,8 +5,9 @@
  *   fgw-load --endpoint 127.0.0.1:8078 --access-key A --secret-key S --op put --size 4096
  *            --connections 32 --seconds 5 [--keys 1000] [--bucket bench] [--pid SERVER] [--json]
  *
- * Operations: put, get, head, list (pages of 1,000), delete, plain (unsigned GET / of any server).
- * put writes keys k000000.., get and head read them, so run put first. Bounded by --seconds and by
+ * Operations: put, get, head, list (a page of --query), delete, create-bucket, plain (unsigned GET
+ * of /--query at any server). put writes keys k000000.. (with --groups G: gNNNN/kNNNNNN), get and head
+ * read them, so run put first. Bounded by --seconds and by
  * --requests; sends to the one endpoint named. Prints one line, or one JSON object, with operations
  * and megabytes a second, latency percentiles, errors, and with --pid the server's CPU per operation
  * and resident memory.
@@ -39,7 +40,7 @@ struct options {
     unsigned port;
     const char *access_key, *secret_key, *region, *bucket, *op, *query;
     size_t size;
-    unsigned connections, keys;
+    unsigned connections, keys, groups;
     double seconds;
     uint64_t requests_max;
     long pid;
@@ -129,11 +130,15 @@ static void build_request(struct load *load, unsigned index)
     struct fgw_sig_header host_header = {FGW_LIT("Host"), fgw_bytes_str(host)};
     bool list = strcmp(o->op, "list") == 0;
     bool put = strcmp(o->op, "put") == 0;
-    const char *method = put ? "PUT" : strcmp(o->op, "head") == 0 ? "HEAD"
-                               : strcmp(o->op, "delete") == 0     ? "DELETE"
-                                                                  : "GET";
-    char *path = list ? fgw_arena_printf(arena, "/%s", o->bucket)
-                      : fgw_arena_printf(arena, "/%s/k%06u", o->bucket, index);
+    bool make = strcmp(o->op, "create-bucket") == 0;
+    const char *method = put || make                     ? "PUT"
+                         : strcmp(o->op, "head") == 0   ? "HEAD"
+                         : strcmp(o->op, "delete") == 0 ? "DELETE"
+                                                        : "GET";
+    char *path = list || make   ? fgw_arena_printf(arena, "/%s", o->bucket)
+                 : o->groups > 0 ? fgw_arena_printf(arena, "/%s/g%04u/k%06u", o->bucket,
+                                                    index % o->groups, index)
+                                 : fgw_arena_printf(arena, "/%s/k%06u", o->bucket, index);
     struct fgw_sig_request request = {.method = fgw_bytes_str(method),
                                       .raw_path = fgw_bytes_str(path),
                                       .raw_query = list ? fgw_bytes_str(o->query)
@@ -152,8 +157,8 @@ static void build_request(struct load *load, unsigned index)
     }
     char *head = fgw_arena_printf(arena, "%s %s%s%.*s HTTP/1.1\r\nHost: %s\r\n", method, path,
                                   query.len > 0 ? "?" : "", FGW_FMT(query), host);
-    if (put) {
-        head = fgw_arena_printf(arena, "%sContent-Length: %zu\r\n", head, o->size);
+    if (put || make) {
+        head = fgw_arena_printf(arena, "%sContent-Length: %zu\r\n", head, put ? o->size : 0);
     }
     head = fgw_arena_printf(arena, "%s\r\n", head);
     load->requests[index] = (struct request){fgw_bytes_str(head), put};
@@ -478,7 +483,7 @@ static void parse_options(struct options *o, int argc, char **argv)
         {"region", 1, NULL, 'r'},   {"bucket", 1, NULL, 'b'},     {"op", 1, NULL, 'o'},
         {"size", 1, NULL, 'z'},     {"connections", 1, NULL, 'c'}, {"keys", 1, NULL, 'k'},
         {"seconds", 1, NULL, 't'},  {"requests", 1, NULL, 'n'},   {"pid", 1, NULL, 'p'},
-        {"query", 1, NULL, 'q'},    {"json", 0, NULL, 'j'},       {NULL, 0, NULL, 0}};
+        {"query", 1, NULL, 'q'},    {"json", 0, NULL, 'j'},       {"groups", 1, NULL, 'g'},       {NULL, 0, NULL, 0}};
     *o = (struct options){.access_key = "", .secret_key = "", .region = "us-east-1",
                           .bucket = "bench", .op = "get", .query = "list-type=2", .size = 4096,
                           .connections = 32, .keys = 1000, .seconds = 5};
@@ -498,6 +503,7 @@ static void parse_options(struct options *o, int argc, char **argv)
         case 'n': o->requests_max = strtoul(optarg, NULL, 10); break;
         case 'p': o->pid = strtol(optarg, NULL, 10); break;
         case 'q': o->query = optarg; break;
+        case 'g': o->groups = (unsigned)strtoul(optarg, NULL, 10); break;
         case 'j': o->json = true; break;
         default: exit(2);
         }

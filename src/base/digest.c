@@ -208,3 +208,38 @@ enum fgw_err fgw_aead_open(const uint8_t key[FGW_AEAD_KEY_SIZE],
     FGW_CHECK(EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, sizeof want_tag, want_tag) == 1);
     return EVP_CipherFinal_ex(context, rest, &written) == 1 ? FGW_OK : FGW_ERR_CORRUPT;
 }
+
+/* -- GMAC ------------------------------------------------------------------------------------- */
+
+void fgw_gmac_init(struct fgw_gmac *gmac, const uint8_t key[FGW_AEAD_KEY_SIZE])
+{
+    (void)pthread_once(&fetch_once, fetch);
+    gmac->context = EVP_CIPHER_CTX_new();
+    FGW_CHECK(gmac->context != NULL);
+    FGW_CHECK(EVP_CipherInit_ex2(gmac->context, aes_gcm, key, NULL, 1, NULL) == 1);
+}
+
+void fgw_gmac_begin(struct fgw_gmac *gmac, const uint8_t nonce[FGW_AEAD_NONCE_SIZE])
+{
+    FGW_CHECK(EVP_CipherInit_ex2(gmac->context, NULL, NULL, nonce, 1, NULL) == 1);
+}
+
+void fgw_gmac_update(struct fgw_gmac *gmac, struct fgw_bytes bytes)
+{
+    FGW_CHECK(gcm_feed(gmac->context, bytes, fgw_bytes(NULL, 0), NULL));
+}
+
+void fgw_gmac_end(struct fgw_gmac *gmac, uint8_t out_tag[FGW_AEAD_TAG_SIZE])
+{
+    uint8_t rest[16];
+    int written = 0;
+    FGW_CHECK(EVP_CipherFinal_ex(gmac->context, rest, &written) == 1);
+    FGW_CHECK(EVP_CIPHER_CTX_ctrl(gmac->context, EVP_CTRL_AEAD_GET_TAG, FGW_AEAD_TAG_SIZE,
+                                  out_tag) == 1);
+}
+
+void fgw_gmac_deinit(struct fgw_gmac *gmac)
+{
+    EVP_CIPHER_CTX_free(gmac->context);
+    gmac->context = NULL;
+}

@@ -47,4 +47,15 @@ enum fgw_err fgw_aead_open(const uint8_t key[FGW_AEAD_KEY_SIZE],
                            struct fgw_bytes sealed, const uint8_t tag[FGW_AEAD_TAG_SIZE],
                            uint8_t *out) FGW_MUST_CHECK;
 
+/* GMAC: AES-256-GCM without a plaintext, over bytes given in pieces; the context stays keyed, so
+ * that a small message costs no key schedule. One nonce a key and message, never again. */
+struct fgw_gmac {
+    void *context; /* EVP_CIPHER_CTX */
+};
+void fgw_gmac_init(struct fgw_gmac *gmac, const uint8_t key[FGW_AEAD_KEY_SIZE]);
+void fgw_gmac_begin(struct fgw_gmac *gmac, const uint8_t nonce[FGW_AEAD_NONCE_SIZE]);
+void fgw_gmac_update(struct fgw_gmac *gmac, struct fgw_bytes bytes);
+void fgw_gmac_end(struct fgw_gmac *gmac, uint8_t out_tag[FGW_AEAD_TAG_SIZE]);
+void fgw_gmac_deinit(struct fgw_gmac *gmac);
+
 #endif

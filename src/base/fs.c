@@ -55,14 +55,29 @@ static void parse_fault(const char *item, size_t len)
     }
 }
 
-static void parse_faults(void)
+static void parse_text(const char *text)
 {
-    const char *text = getenv("FGW_TEST_FS_FAIL");
     while (text != NULL && *text != '\0') {
         size_t len = strcspn(text, ",");
         parse_fault(text, len);
         text += len + (text[len] == ',');
     }
+}
+
+static void parse_faults(void)
+{
+    parse_text(getenv("FGW_TEST_FS_FAIL"));
+}
+
+void fgw_fs_set_faults(const char *text)
+{
+    (void)pthread_once(&faults_once, parse_faults);
+    faults_on = false;
+    for (int i = 0; i < CALLS; i++) {
+        faults[i].first = 0;
+        atomic_store(&faults[i].seen, 0);
+    }
+    parse_text(text);
 }
 
 static bool fails(enum call call)
@@ -213,7 +228,9 @@ enum fgw_err fgw_fs_create_durable(int tmp_dir, int dir, const char *name, struc
     if (err == FGW_OK) {
         err = fgw_fs_rename(tmp_dir, name, dir, name);
     }
-    if (err == FGW_OK) {
+    if (err != FGW_OK) {
+        (void)unlinkat(tmp_dir, name, 0); /* a full disk needs every byte */
+    } else {
         err = fgw_fs_fsync_dir(dir);
     }
     if (err == FGW_OK) {

@@ -13,6 +13,10 @@
 
 #include "base/bytes.h"
 
+/* For tests within a process: replaces what the environment said, counting anew; NULL: none. Not
+ * while other threads call. */
+void fgw_fs_set_faults(const char *text);
+
 /* Whole buffer at `offset`, or an error (a short write counts as FGW_ERR_IO or _NOSPACE). */
 enum fgw_err fgw_fs_pwrite(int fd, struct fgw_bytes bytes, uint64_t offset) FGW_MUST_CHECK;
 /* All of iov; iov is changed. */

@@ -50,7 +50,7 @@ static int fail(const struct fgw_error *error, enum fgw_err err)
 {
     (void)fprintf(stderr, "fgw: error: %s\n",
                   error->message[0] != '\0' ? error->message : fgw_err_text(err));
-    return fgw_exit_of(err);
+    return fgw_exit_of_error(err, error);
 }
 
 static enum fgw_err blob_live(void *context, const struct fgw_storage_owner *owner,

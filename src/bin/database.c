@@ -2,6 +2,8 @@
 #include "bin/database.h"
 
 #include "base/clock.h"
+#include "bin/cql_settings.h"
+#include "bin/schema.h"
 #include "event/fiber.h"
 
 enum {
@@ -14,7 +16,9 @@ enum {
 struct fgw_database {
     struct fgw_workers *workers;
     struct fgw_health *health;
+    const struct fgw_config *settings;
     struct fgw_cql_config *config;
+    enum fgw_migrate_exit schema; /* of the migrations at start */
     struct fgw_cql_client **clients; /* one a worker */
     struct fgw_meta *meta;
     struct fgw_error first_error; /* of worker 0's first wait */
@@ -25,7 +29,7 @@ struct fgw_database {
     bool stopping;
 };
 
-static struct fgw_cql_client *client_of_worker(void *context)
+struct fgw_cql_client *fgw_database_client(void *context)
 {
     struct fgw_database *database = context;
     return database->clients[fgw_worker_index()];
@@ -81,6 +85,16 @@ static void wait_first(void *arg, unsigned index)
     fgw_fiber_spawn(fgw_loop_current(), watch, database);
 }
 
+/* Nothing is served before the schema is what this program needs. */
+static void prepare_schema(void *arg, unsigned index)
+{
+    struct fgw_database *database = arg;
+    if (index == 0) {
+        database->schema = fgw_schema_at_start(database->settings, database->clients[0],
+                                               database->health);
+    }
+}
+
 static void stop_worker(void *arg, unsigned index)
 {
     struct fgw_database *database = arg;
@@ -92,41 +106,6 @@ static void stop_worker(void *arg, unsigned index)
     fgw_cql_client_free(database->clients[index]);
 }
 
-/* "host:port,[v6]:port" */
-static char *hosts_text(const struct fgw_config_addresses *hosts)
-{
-    struct fgw_buf text;
-    fgw_buf_init(&text, 0);
-    for (size_t i = 0; i < hosts->count; i++) {
-        bool v6 = strchr(hosts->items[i].host, ':') != NULL;
-        (void)fgw_buf_appendf(&text, v6 ? "%s[%s]:%u" : "%s%s:%u", i == 0 ? "" : ",",
-                              hosts->items[i].host, (unsigned)hosts->items[i].port);
-    }
-    char *copy = fgw_xstrdup_bytes(fgw_buf_bytes(&text));
-    fgw_buf_deinit(&text);
-    return copy;
-}
-
-static enum fgw_err make_config(struct fgw_database *database, const struct fgw_config *config,
-                                struct fgw_error *error)
-{
-    char *hosts = hosts_text(&config->cql_hosts);
-    struct fgw_cql_settings settings = {.hosts = hosts,
-                                        .user = config->cql_user,
-                                        .password = config->cql_password,
-                                        .tls_ca = config->cql_tls_ca,
-                                        .timeout_ms = (uint32_t)config->cql_timeout_ms,
-                                        .local_dc = config->cql_local_dc};
-    enum fgw_err err =
-        fgw_cql_consistency_parse(fgw_bytes_str(config->values[FGW_SETTING_CQL_CONSISTENCY].text),
-                                  &settings.consistency, error);
-    if (err == FGW_OK) {
-        err = fgw_cql_config_new(&settings, &database->config, error);
-    }
-    fgw_xfree(hosts);
-    return err;
-}
-
 static void make_meta(struct fgw_database *database, const struct fgw_config *config,
                       struct fgw_blobs *blobs)
 {
@@ -135,7 +114,7 @@ static void make_meta(struct fgw_database *database, const struct fgw_config *co
     for (size_t i = 0; i < count; i++) {
         secrets[i] = fgw_bytes_str(config->cluster_secrets.items[i]);
     }
-    struct fgw_meta_cql_options options = {.client = client_of_worker,
+    struct fgw_meta_cql_options options = {.client = fgw_database_client,
                                            .client_context = database,
                                            .workers = fgw_workers_count(database->workers),
                                            .keyspace = config->cql_keyspace,
@@ -153,7 +132,8 @@ enum fgw_err fgw_database_open(const struct fgw_config *config, struct fgw_serve
     struct fgw_database *database = fgw_xcalloc(1, sizeof *database);
     database->workers = fgw_server_workers(server);
     database->health = fgw_server_health(server);
-    enum fgw_err err = make_config(database, config, error);
+    database->settings = config;
+    enum fgw_err err = fgw_cql_config_of(config, &database->config, error);
     if (err != FGW_OK) {
         fgw_xfree(database);
         return err;
@@ -173,6 +153,23 @@ enum fgw_err fgw_database_open(const struct fgw_config *config, struct fgw_serve
     if (err != FGW_OK) {
         fgw_log_warn("metadata", "the database is away, requests get 503 until it is back: %s",
                      fgw_error_message(&database->first_error));
+    }
+    fgw_schema_stop_on_signals(); /* a lock that is held is given back first */
+    fgw_workers_run(database->workers, prepare_schema, database);
+    fgw_schema_signals_back();
+    if (fgw_schema_stop_requested(NULL)) {
+        (void)fgw_error_set(error, FGW_ERR_CANCELLED, "stopped by a signal during the start");
+        fgw_error_add(error, FGW_ERROR_EXIT_CODE, "%d", FGW_EXIT_OK);
+        fgw_database_close(database);
+        return FGW_ERR_CANCELLED;
+    }
+    if (database->schema != FGW_MIGRATE_EXIT_OK) {
+        (void)fgw_error_set(error, FGW_ERR_AGAIN,
+                            "the schema of the database is not what this program needs (see above); "
+                            "fgw migrate status shows it");
+        fgw_error_add(error, FGW_ERROR_EXIT_CODE, "%d", (int)database->schema);
+        fgw_database_close(database);
+        return FGW_ERR_AGAIN;
     }
     *out_database = database;
     return FGW_OK;

@@ -9,11 +9,14 @@
 struct fgw_database;
 
 /* Starts connecting on all workers. Waits some seconds for a first connection, so that a wrong
- * password or port ends the start with its reason; a database that is away does not: requests are
- * answered 503 until it is back. CONFIG, ACCESS_DENIED. */
+ * password or port ends the start with its reason (CONFIG, ACCESS_DENIED); then migrates or waits
+ * for the schema as FGW_MIGRATE says, /readyz telling what for (AGAIN, with the exit code of
+ * spec/migrations.md E2.10 as an extra of the error). */
 enum fgw_err fgw_database_open(const struct fgw_config *config, struct fgw_server *server,
                                struct fgw_blobs *blobs, struct fgw_database **out_database,
                                struct fgw_error *error) FGW_MUST_CHECK;
+/* The client of the calling worker; context: the database. */
+struct fgw_cql_client *fgw_database_client(void *database);
 struct fgw_meta *fgw_database_meta(struct fgw_database *database);
 /* The liveness predicate for threads that are no workers; context: the database. */
 enum fgw_err fgw_database_blob_live(void *context, const struct fgw_storage_owner *owner,

@@ -88,6 +88,18 @@ int fgw_exit_of(enum fgw_err err)
     }
 }
 
+int fgw_exit_of_error(enum fgw_err err, const struct fgw_error *error)
+{
+    uint64_t code = 0;
+    for (unsigned i = 0; i < error->extra_count; i++) {
+        if (strcmp(error->extra[i].name, FGW_ERROR_EXIT_CODE) == 0 &&
+            fgw_bytes_to_u64(fgw_bytes_str(error->extra[i].value), &code) == FGW_OK) {
+            return (int)code;
+        }
+    }
+    return fgw_exit_of(err);
+}
+
 /* -- requests ---------------------------------------------------------------------------------- */
 
 static void handle_s3(void *context, struct fgw_http_exchange *exchange)
@@ -342,18 +354,36 @@ static void on_signal(void *arg, int number)
     fgw_loop_stop(server->loop);
 }
 
+static void exit_at_once(int number)
+{
+    (void)number;
+    _exit(FGW_EXIT_OK); /* safe: nothing is acknowledged that is not durable */
+}
+
+/* Every connection is a descriptor, and group files, RocksDB's tables and the database's connections
+ * come on top: the usual soft limit of 1,024 is too low. */
+static void raise_file_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
 int fgw_server_start(const struct fgw_config *config, const char *role, struct fgw_server **out)
 {
     struct fgw_server *server = fgw_xcalloc(1, sizeof *server);
     (void)signal(SIGPIPE, SIG_IGN);
+    raise_file_limit();
     server->config = config;
     server->loop = fgw_loop_new();
     server->health = fgw_health_new(role);
     fgw_health_set(server->health, "engine", "starting");
-    static const int NUMBERS[] = {SIGTERM, SIGINT, SIGHUP};
-    for (size_t i = 0; i < 3; i++) {
-        server->signals[i] = fgw_signal_new(server->loop, NUMBERS[i], on_signal, server);
-    }
+    /* until requests are served there is nothing to finish: a signal ends the process */
+    (void)signal(SIGTERM, exit_at_once);
+    (void)signal(SIGINT, exit_at_once);
+    (void)signal(SIGHUP, SIG_IGN);
     size_t count = fgw_s3_operation_count();
     const char **names = fgw_xcalloc(count, sizeof *names);
     for (size_t i = 0; i < count; i++) {
@@ -422,12 +452,6 @@ void fgw_server_stop(struct fgw_server *server)
     }
 }
 
-static void exit_at_once(int number)
-{
-    (void)number;
-    _exit(FGW_EXIT_OK); /* safe: nothing is acknowledged that is not durable */
-}
-
 /* While requests finish, the main thread waits in fgw_http_server_stop, so a second signal cannot
  * come through the loop: a plain handler ends the process. */
 static void restore_signals(struct fgw_server *server)
@@ -442,6 +466,10 @@ static void restore_signals(struct fgw_server *server)
 
 void fgw_server_run(struct fgw_server *server)
 {
+    static const int NUMBERS[] = {SIGTERM, SIGINT, SIGHUP};
+    for (size_t i = 0; i < 3; i++) {
+        server->signals[i] = fgw_signal_new(server->loop, NUMBERS[i], on_signal, server);
+    }
     fgw_loop_run(server->loop);
     fgw_health_set(server->health, "engine", "stopping");
     restore_signals(server);

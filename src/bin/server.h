@@ -41,5 +41,8 @@ void fgw_server_stop(struct fgw_server *server);
 void fgw_server_free(struct fgw_server *server);
 /* The exit code that goes with an error of opening something. */
 int fgw_exit_of(enum fgw_err err);
+/* Name of an extra of struct fgw_error that names the exit code itself. */
+#define FGW_ERROR_EXIT_CODE "ExitCode"
+int fgw_exit_of_error(enum fgw_err err, const struct fgw_error *error);
 
 #endif

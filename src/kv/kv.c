@@ -24,7 +24,7 @@ static void make_call_options(struct fgw_kv *kv)
     rocksdb_writeoptions_set_sync(kv->write_synced, 1);
 }
 
-static void destroy(struct fgw_kv *kv)
+static void close_db(struct fgw_kv *kv)
 {
     if (kv->db != NULL) {
         for (size_t i = 0; i < FGW_KV_FAMILIES; i++) {
@@ -32,13 +32,21 @@ static void destroy(struct fgw_kv *kv)
         }
         rocksdb_column_family_handle_destroy(kv->default_family);
         rocksdb_close(kv->db);
+        kv->db = NULL;
     }
+}
+
+static void destroy(struct fgw_kv *kv)
+{
+    close_db(kv);
     rocksdb_readoptions_destroy(kv->read);
     rocksdb_readoptions_destroy(kv->read_cached);
     rocksdb_writeoptions_destroy(kv->write);
     rocksdb_writeoptions_destroy(kv->write_synced);
     rocksdb_cache_destroy(kv->cache);
     (void)pthread_mutex_destroy(&kv->failure.mutex);
+    (void)pthread_rwlock_destroy(&kv->use);
+    fgw_xfree(kv->path);
     fgw_xfree(kv);
 }
 
@@ -67,35 +75,94 @@ static enum fgw_err check_space(const char *path, struct fgw_error *error)
     return err;
 }
 
-enum fgw_err fgw_kv_open(const char *path, const struct fgw_kv_options *options,
-                         struct fgw_kv **out_kv, struct fgw_error *error)
+static enum fgw_err open_db(struct fgw_kv *kv, struct fgw_error *error)
 {
-    enum fgw_err err = check_space(path, error);
+    enum { HANDLES = FGW_KV_FAMILIES + 1 };
+    static const char *const NAMES[HANDLES] = {"names", "blocks", "default"};
+    enum fgw_err err = check_space(kv->path, error);
     if (err != FGW_OK) {
         return err;
     }
-    enum { HANDLES = FGW_KV_FAMILIES + 1 };
-    static const char *const NAMES[HANDLES] = {"names", "blocks", "default"};
-    struct fgw_kv_options full = fgw_kv_with_defaults(options);
-    struct fgw_kv *kv = fgw_xcalloc(1, sizeof *kv);
-    FGW_CHECK(pthread_mutex_init(&kv->failure.mutex, NULL) == 0);
-    kv->cache = rocksdb_cache_create_lru(full.cache_bytes);
-    make_call_options(kv);
-    rocksdb_options_t *db_options = fgw_kv_make_options(&full, kv->cache);
+    rocksdb_options_t *db_options = fgw_kv_make_options(&kv->options, kv->cache);
     const rocksdb_options_t *each[HANDLES] = {db_options, db_options, db_options};
     rocksdb_column_family_handle_t *handles[HANDLES] = {0};
     char *status = NULL;
-    kv->db = rocksdb_open_column_families(db_options, path, HANDLES, NAMES, each, handles, &status);
+    kv->db =
+        rocksdb_open_column_families(db_options, kv->path, HANDLES, NAMES, each, handles, &status);
     rocksdb_options_destroy(db_options);
     if (status != NULL) {
         kv->db = NULL;
-        destroy(kv);
         return fgw_kv_take_status(status, error);
     }
     memcpy(kv->families, handles, sizeof kv->families);
     kv->default_family = handles[FGW_KV_FAMILIES];
+    return FGW_OK;
+}
+
+enum fgw_err fgw_kv_open(const char *path, const struct fgw_kv_options *options,
+                         struct fgw_kv **out_kv, struct fgw_error *error)
+{
+    struct fgw_kv *kv = fgw_xcalloc(1, sizeof *kv);
+    kv->path = fgw_xstrdup(path);
+    kv->options = fgw_kv_with_defaults(options);
+    FGW_CHECK(pthread_mutex_init(&kv->failure.mutex, NULL) == 0);
+    FGW_CHECK(pthread_rwlock_init(&kv->use, NULL) == 0);
+    kv->cache = rocksdb_cache_create_lru(kv->options.cache_bytes);
+    make_call_options(kv);
+    enum fgw_err err = open_db(kv, error);
+    if (err != FGW_OK) {
+        destroy(kv);
+        return err;
+    }
     *out_kv = kv;
     return FGW_OK;
+}
+
+enum fgw_err fgw_kv_reopen(struct fgw_kv *kv, struct fgw_error *error)
+{
+    (void)pthread_rwlock_wrlock(&kv->use);
+    enum fgw_err err = FGW_ERR_AGAIN;
+    if (atomic_load(&kv->views) == 0) {
+        if (kv->db != NULL) {
+            rocksdb_cancel_all_background_work(kv->db, 1);
+        }
+        close_db(kv);
+        err = open_db(kv, error);
+        atomic_store(&kv->failed, err != FGW_OK);
+    }
+    (void)pthread_rwlock_unlock(&kv->use);
+    return err;
+}
+
+void fgw_kv_shut(struct fgw_kv *kv)
+{
+    (void)pthread_rwlock_wrlock(&kv->use);
+    while (atomic_load(&kv->views) > 0) {
+        (void)pthread_rwlock_unlock(&kv->use);
+        (void)usleep(1000);
+        (void)pthread_rwlock_wrlock(&kv->use);
+    }
+    atomic_store(&kv->failed, true);
+    if (kv->db != NULL) {
+        rocksdb_cancel_all_background_work(kv->db, 1);
+    }
+    close_db(kv);
+    (void)pthread_rwlock_unlock(&kv->use);
+}
+
+bool fgw_kv_enter(struct fgw_kv *kv)
+{
+    (void)pthread_rwlock_rdlock(&kv->use);
+    if (kv->db == NULL) {
+        (void)pthread_rwlock_unlock(&kv->use);
+        return false;
+    }
+    return true;
+}
+
+void fgw_kv_leave(struct fgw_kv *kv)
+{
+    (void)pthread_rwlock_unlock(&kv->use);
 }
 
 void fgw_kv_close(struct fgw_kv *kv)
@@ -109,23 +176,14 @@ void fgw_kv_close(struct fgw_kv *kv)
     if (!atomic_load(&kv->failed) && fgw_kv_sync_wal(kv, &error) != FGW_OK) {
         fgw_log_warn("kv", "last sync at close failed: %s", fgw_error_message(&error));
     }
-    rocksdb_cancel_all_background_work(kv->db, 1);
+    if (kv->db != NULL) {
+        rocksdb_cancel_all_background_work(kv->db, 1);
+    }
     destroy(kv);
 }
 
-enum fgw_err fgw_kv_get(struct fgw_kv *kv, enum fgw_kv_family family, struct fgw_bytes key,
-                        bool cache_only, struct fgw_buf *out)
+static enum fgw_err take_value(rocksdb_pinnableslice_t *slice, struct fgw_buf *out)
 {
-    char *status = NULL;
-    rocksdb_pinnableslice_t *slice =
-        rocksdb_get_pinned_cf(kv->db, cache_only ? kv->read_cached : kv->read, kv->families[family],
-                              (const char *)key.ptr, key.len, &status);
-    if (status != NULL) {
-        return fgw_kv_take_status(status, NULL);
-    }
-    if (slice == NULL) {
-        return FGW_ERR_NOT_FOUND;
-    }
     size_t len = 0;
     const char *value = rocksdb_pinnableslice_value(slice, &len);
     enum fgw_err err = FGW_ERR_TOO_LARGE;
@@ -134,6 +192,26 @@ enum fgw_err fgw_kv_get(struct fgw_kv *kv, enum fgw_kv_family family, struct fgw
         err = fgw_buf_append(out, fgw_bytes(value, len));
     }
     rocksdb_pinnableslice_destroy(slice);
+    return err;
+}
+
+enum fgw_err fgw_kv_get(struct fgw_kv *kv, enum fgw_kv_family family, struct fgw_bytes key,
+                        bool cache_only, struct fgw_buf *out)
+{
+    char *status = NULL;
+    if (!fgw_kv_enter(kv)) {
+        return FGW_ERR_UNAVAILABLE;
+    }
+    rocksdb_pinnableslice_t *slice =
+        rocksdb_get_pinned_cf(kv->db, cache_only ? kv->read_cached : kv->read, kv->families[family],
+                              (const char *)key.ptr, key.len, &status);
+    enum fgw_err err = FGW_ERR_NOT_FOUND;
+    if (status != NULL) {
+        err = fgw_kv_take_status(status, NULL);
+    } else if (slice != NULL) {
+        err = take_value(slice, out);
+    }
+    fgw_kv_leave(kv);
     return err;
 }
 
@@ -150,9 +228,13 @@ void fgw_kv_stats(struct fgw_kv *kv, struct fgw_kv_stats *out_stats)
         .cache_capacity_bytes = rocksdb_cache_get_capacity(kv->cache),
         .cache_used_bytes = rocksdb_cache_get_usage(kv->cache),
         .cache_pinned_bytes = rocksdb_cache_get_pinned_usage(kv->cache),
-        .background_errors = figure(kv, 0, "rocksdb.background-errors"),
-        .write_stopped = figure(kv, 0, "rocksdb.is-write-stopped") != 0,
     };
+    if (!fgw_kv_enter(kv)) {
+        *out_stats = stats;
+        return;
+    }
+    stats.background_errors = figure(kv, 0, "rocksdb.background-errors");
+    stats.write_stopped = figure(kv, 0, "rocksdb.is-write-stopped") != 0;
     for (size_t i = 0; i < FGW_KV_FAMILIES; i++) {
         stats.memtable_bytes += figure(kv, i, "rocksdb.cur-size-all-mem-tables");
         stats.table_reader_bytes += figure(kv, i, "rocksdb.estimate-table-readers-mem");
@@ -161,6 +243,7 @@ void fgw_kv_stats(struct fgw_kv *kv, struct fgw_kv_stats *out_stats)
             figure(kv, i, "rocksdb.estimate-pending-compaction-bytes");
         stats.keys[i] = figure(kv, i, "rocksdb.estimate-num-keys");
     }
+    fgw_kv_leave(kv);
     *out_stats = stats;
 }
 
@@ -172,8 +255,12 @@ enum fgw_err fgw_kv_approximate_size(struct fgw_kv *kv, enum fgw_kv_family famil
     const char *to = (const char *)upper.ptr;
     uint64_t size = 0;
     char *status = NULL;
+    if (!fgw_kv_enter(kv)) {
+        return FGW_ERR_UNAVAILABLE;
+    }
     rocksdb_approximate_sizes_cf(kv->db, kv->families[family], 1, &from, &lower.len, &to,
                                  &upper.len, &size, &status);
+    fgw_kv_leave(kv);
     if (status != NULL) {
         return fgw_kv_take_status(status, NULL);
     }
@@ -184,7 +271,11 @@ enum fgw_err fgw_kv_approximate_size(struct fgw_kv *kv, enum fgw_kv_family famil
 enum fgw_err fgw_kv_property(struct fgw_kv *kv, enum fgw_kv_family family, const char *name,
                              struct fgw_buf *out)
 {
+    if (!fgw_kv_enter(kv)) {
+        return FGW_ERR_UNAVAILABLE;
+    }
     char *text = rocksdb_property_value_cf(kv->db, kv->families[family], name);
+    fgw_kv_leave(kv);
     if (text == NULL) {
         return FGW_ERR_NOT_FOUND;
     }

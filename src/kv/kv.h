@@ -9,8 +9,8 @@
  * is closed.
  * Failed writes: the first failing write, sync or flush answers what happened (FGW_ERR_NOSPACE,
  * _IO, _CORRUPT); from then on the store is read-only: every writing call answers
- * FGW_ERR_READ_ONLY until it is closed and opened again, as RocksDB's C API cannot resume and the
- * kernel may have dropped what it failed to write. Reads go on.
+ * FGW_ERR_READ_ONLY until it is closed and opened again (fgw_kv_reopen), as RocksDB's C API cannot
+ * resume and the kernel may have dropped what it failed to write. Reads go on.
  */
 #ifndef FGW_KV_KV_H
 #define FGW_KV_KV_H
@@ -40,6 +40,14 @@ struct fgw_kv_snapshot;
  * `error`. options may be NULL. */
 enum fgw_err fgw_kv_open(const char *path, const struct fgw_kv_options *options,
                          struct fgw_kv **out_kv, struct fgw_error *error) FGW_MUST_CHECK;
+/* Closes and opens again a store whose writes failed; it may have lost batches that were not synced.
+ * Other calls wait meanwhile. FGW_ERR_AGAIN: iterators or snapshots are alive, nothing was done.
+ * Other errors, those of open: the store is down, reads answer FGW_ERR_UNAVAILABLE until a later
+ * call succeeds. */
+enum fgw_err fgw_kv_reopen(struct fgw_kv *kv, struct fgw_error *error) FGW_MUST_CHECK;
+/* Closes it for good but for fgw_kv_close: reads answer FGW_ERR_UNAVAILABLE. Waits for iterators and
+ * snapshots to be freed. */
+void fgw_kv_shut(struct fgw_kv *kv);
 /* Syncs the WAL (unless a write has failed), waits for running background work to stop. Takes
  * NULL. */
 void fgw_kv_close(struct fgw_kv *kv);
@@ -117,7 +125,7 @@ bool fgw_kv_iter_valid(const struct fgw_kv_iter *iter);
 /* Only when valid; until the iterator moves. */
 struct fgw_bytes fgw_kv_iter_key(const struct fgw_kv_iter *iter);
 struct fgw_bytes fgw_kv_iter_value(const struct fgw_kv_iter *iter);
-/* FGW_OK, FGW_ERR_AGAIN (cache_only), _CORRUPT, _IO. `error` may be NULL. */
+/* FGW_OK, FGW_ERR_AGAIN (cache_only), _CORRUPT, _IO, _UNAVAILABLE. `error` may be NULL. */
 enum fgw_err fgw_kv_iter_status(const struct fgw_kv_iter *iter,
                                 struct fgw_error *error) FGW_MUST_CHECK;
 

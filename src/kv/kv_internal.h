@@ -11,7 +11,11 @@
 enum { FGW_KV_REASON_MAX = 256 };
 
 struct fgw_kv {
-    rocksdb_t *db;
+    char *path;
+    struct fgw_kv_options options; /* without zeros */
+    /* held shared by every call into `db`, exclusively while it is closed and opened again */
+    pthread_rwlock_t use;
+    rocksdb_t *db; /* NULL: down after a failed reopening */
     rocksdb_cache_t *cache;
     rocksdb_column_family_handle_t *default_family; /* RocksDB insists on it; empty */
     rocksdb_column_family_handle_t *families[FGW_KV_FAMILIES];
@@ -20,7 +24,8 @@ struct fgw_kv {
     rocksdb_writeoptions_t *write;
     rocksdb_writeoptions_t *write_synced;
     atomic_uint children; /* batches, iterators, snapshots alive */
-    atomic_bool failed;   /* a write has failed; never cleared */
+    atomic_uint views;    /* of them iterators and snapshots: they point into `db` */
+    atomic_bool failed;   /* a write has failed; cleared by reopening */
     struct {
         pthread_mutex_t mutex;
         char reason[FGW_KV_REASON_MAX]; /* what RocksDB said then */
@@ -36,6 +41,10 @@ struct fgw_kv_snapshot {
 enum fgw_err fgw_kv_take_status(char *status, struct fgw_error *error);
 /* The same for a writing call: a failure makes the store read-only. NULL is success. */
 enum fgw_err fgw_kv_take_write_status(struct fgw_kv *kv, char *status, struct fgw_error *error);
+
+/* Must surround calls into `db`; false, and nothing to leave, when the store is down. */
+bool fgw_kv_enter(struct fgw_kv *kv);
+void fgw_kv_leave(struct fgw_kv *kv);
 
 /* Settings for the store and both families. */
 rocksdb_options_t *fgw_kv_make_options(const struct fgw_kv_options *options,

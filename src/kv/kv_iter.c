@@ -8,7 +8,7 @@ enum { BLOCK_CACHE_TIER = 1 };
 struct fgw_kv_iter {
     struct fgw_kv *kv;
     rocksdb_readoptions_t *options; /* must outlive `iter`, as it holds the bounds' slices */
-    rocksdb_iterator_t *iter;
+    rocksdb_iterator_t *iter;       /* NULL: the store was down */
     uint8_t bounds[]; /* lower, then upper */
 };
 
@@ -16,8 +16,12 @@ struct fgw_kv_snapshot *fgw_kv_snapshot_new(struct fgw_kv *kv)
 {
     struct fgw_kv_snapshot *snapshot = fgw_xcalloc(1, sizeof *snapshot);
     snapshot->kv = kv;
-    snapshot->snapshot = rocksdb_create_snapshot(kv->db);
     atomic_fetch_add(&kv->children, 1);
+    if (fgw_kv_enter(kv)) {
+        atomic_fetch_add(&kv->views, 1);
+        snapshot->snapshot = rocksdb_create_snapshot(kv->db);
+        fgw_kv_leave(kv);
+    }
     return snapshot;
 }
 
@@ -26,7 +30,10 @@ void fgw_kv_snapshot_free(struct fgw_kv_snapshot *snapshot)
     if (snapshot == NULL) {
         return;
     }
-    rocksdb_release_snapshot(snapshot->kv->db, snapshot->snapshot);
+    if (snapshot->snapshot != NULL) {
+        rocksdb_release_snapshot(snapshot->kv->db, snapshot->snapshot);
+        atomic_fetch_sub(&snapshot->kv->views, 1);
+    }
     atomic_fetch_sub(&snapshot->kv->children, 1);
     fgw_xfree(snapshot);
 }
@@ -64,8 +71,12 @@ struct fgw_kv_iter *fgw_kv_iter_scan(struct fgw_kv *kv, const struct fgw_kv_scan
     /* files that became obsolete meanwhile are unlinked by a background thread, not by the caller
      */
     rocksdb_readoptions_set_background_purge_on_iterator_cleanup(iter->options, 1);
-    iter->iter = rocksdb_create_iterator_cf(kv->db, iter->options, kv->families[scan->family]);
     atomic_fetch_add(&kv->children, 1);
+    if (fgw_kv_enter(kv)) {
+        atomic_fetch_add(&kv->views, 1);
+        iter->iter = rocksdb_create_iterator_cf(kv->db, iter->options, kv->families[scan->family]);
+        fgw_kv_leave(kv);
+    }
     return iter;
 }
 
@@ -74,7 +85,10 @@ void fgw_kv_iter_free(struct fgw_kv_iter *iter)
     if (iter == NULL) {
         return;
     }
-    rocksdb_iter_destroy(iter->iter);
+    if (iter->iter != NULL) {
+        rocksdb_iter_destroy(iter->iter);
+        atomic_fetch_sub(&iter->kv->views, 1);
+    }
     rocksdb_readoptions_destroy(iter->options);
     atomic_fetch_sub(&iter->kv->children, 1);
     fgw_xfree(iter);
@@ -82,22 +96,30 @@ void fgw_kv_iter_free(struct fgw_kv_iter *iter)
 
 void fgw_kv_iter_seek(struct fgw_kv_iter *iter, struct fgw_bytes key)
 {
-    rocksdb_iter_seek(iter->iter, (const char *)key.ptr, key.len);
+    if (iter->iter != NULL) {
+        rocksdb_iter_seek(iter->iter, (const char *)key.ptr, key.len);
+    }
 }
 
 void fgw_kv_iter_seek_for_prev(struct fgw_kv_iter *iter, struct fgw_bytes key)
 {
-    rocksdb_iter_seek_for_prev(iter->iter, (const char *)key.ptr, key.len);
+    if (iter->iter != NULL) {
+        rocksdb_iter_seek_for_prev(iter->iter, (const char *)key.ptr, key.len);
+    }
 }
 
 void fgw_kv_iter_seek_first(struct fgw_kv_iter *iter)
 {
-    rocksdb_iter_seek_to_first(iter->iter);
+    if (iter->iter != NULL) {
+        rocksdb_iter_seek_to_first(iter->iter);
+    }
 }
 
 void fgw_kv_iter_seek_last(struct fgw_kv_iter *iter)
 {
-    rocksdb_iter_seek_to_last(iter->iter);
+    if (iter->iter != NULL) {
+        rocksdb_iter_seek_to_last(iter->iter);
+    }
 }
 
 void fgw_kv_iter_next(struct fgw_kv_iter *iter)
@@ -112,7 +134,7 @@ void fgw_kv_iter_prev(struct fgw_kv_iter *iter)
 
 bool fgw_kv_iter_valid(const struct fgw_kv_iter *iter)
 {
-    return rocksdb_iter_valid(iter->iter) != 0;
+    return iter->iter != NULL && rocksdb_iter_valid(iter->iter) != 0;
 }
 
 struct fgw_bytes fgw_kv_iter_key(const struct fgw_kv_iter *iter)
@@ -132,6 +154,9 @@ struct fgw_bytes fgw_kv_iter_value(const struct fgw_kv_iter *iter)
 enum fgw_err fgw_kv_iter_status(const struct fgw_kv_iter *iter, struct fgw_error *error)
 {
     char *status = NULL;
+    if (iter->iter == NULL) {
+        return fgw_error_set(error, FGW_ERR_UNAVAILABLE, "The index is down after a failed write.");
+    }
     rocksdb_iter_get_error(iter->iter, &status);
     return fgw_kv_take_status(status, error);
 }

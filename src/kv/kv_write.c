@@ -60,28 +60,33 @@ enum fgw_err fgw_kv_batch_write(struct fgw_kv_batch *batch, bool sync, struct fg
 {
     struct fgw_kv *kv = batch->kv;
     enum fgw_err err = fgw_kv_writable(kv, error);
-    if (err != FGW_OK) {
-        return err;
+    if (err != FGW_OK || !fgw_kv_enter(kv)) {
+        return err != FGW_OK ? err : FGW_ERR_READ_ONLY;
     }
     char *status = NULL;
     rocksdb_write(kv->db, sync ? kv->write_synced : kv->write, batch->batch, &status);
+    fgw_kv_leave(kv);
     return fgw_kv_take_write_status(kv, status, error);
 }
 
 enum fgw_err fgw_kv_sync_wal(struct fgw_kv *kv, struct fgw_error *error)
 {
     enum fgw_err err = fgw_kv_writable(kv, error);
-    if (err != FGW_OK) {
-        return err;
+    if (err != FGW_OK || !fgw_kv_enter(kv)) {
+        return err != FGW_OK ? err : FGW_ERR_READ_ONLY;
     }
     char *status = NULL;
     rocksdb_flush_wal(kv->db, 1, &status);
+    fgw_kv_leave(kv);
     return fgw_kv_take_write_status(kv, status, error);
 }
 
 enum fgw_err fgw_kv_flush(struct fgw_kv *kv, struct fgw_error *error)
 {
     enum fgw_err err = fgw_kv_writable(kv, error);
+    if (err != FGW_OK || !fgw_kv_enter(kv)) {
+        return err != FGW_OK ? err : FGW_ERR_READ_ONLY;
+    }
     rocksdb_flushoptions_t *options = rocksdb_flushoptions_create();
     rocksdb_flushoptions_set_wait(options, 1);
     for (size_t i = 0; err == FGW_OK && i < FGW_KV_FAMILIES; i++) {
@@ -90,5 +95,6 @@ enum fgw_err fgw_kv_flush(struct fgw_kv *kv, struct fgw_error *error)
         err = fgw_kv_take_write_status(kv, status, error);
     }
     rocksdb_flushoptions_destroy(options);
+    fgw_kv_leave(kv);
     return err;
 }

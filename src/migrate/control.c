@@ -116,6 +116,7 @@ static enum fgw_migrate_exit ensure_table(struct fgw_migrate_engine *e,
         struct fgw_migrate_diff diff;
         fgw_migrate_table_compare(e->arena, statement->create, table, &diff);
         bool usable = false;
+        uint64_t sent_before_ms = sent_at_ms;
         if (diff.missing_table) {
             exit = send_create(e, statement, &sent_at_ms);
         } else if (!diff.key && !diff.type && diff.missing_count == 0) {
@@ -126,6 +127,9 @@ static enum fgw_migrate_exit ensure_table(struct fgw_migrate_engine *e,
         diff_seen = diff.missing_table ? NULL : diff.text;
         if (exit != FGW_MIGRATE_EXIT_OK || usable) {
             return exit;
+        }
+        if (sent_at_ms != NOT_SENT && sent_at_ms != sent_before_ms) {
+            continue; /* mostly visible at once */
         }
         if (fgw_migrate_now(e) - began > e->options.timing.wait_limit_ms) {
             struct fgw_migrate_finding *finding =

@@ -246,6 +246,9 @@ enum fgw_migrate_exit fgw_migrate_check_keyspace(struct fgw_migrate_engine *e)
         if (answer.class == FGW_MIGRATE_OK && !made) {
             answer = e->ops->keyspace_create(e->context, e->keyspace);
             made = answer.class == FGW_MIGRATE_OK || answer.class == FGW_MIGRATE_ALREADY_EXISTS;
+            if (made) {
+                continue; /* mostly visible at once */
+            }
         }
         if (made) {
             answer = (struct fgw_migrate_answer){.class = FGW_MIGRATE_UNKNOWN,

@@ -104,7 +104,7 @@ static enum fgw_migrate_exit fail_conflict(struct run *run)
                          run->had_row ? "an earlier attempt is in the journal"
                                       : "not created by a migration (no journal entry)",
                          rows_text);
-    finding->next = fgw_migrate_command(e, "repair");
+    finding->next = fgw_migrate_command(e, "repair --apply --allow-drop-empty");
     return record_failure(run, FGW_MIGRATE_EXIT_DECISION);
 }
 
@@ -351,6 +351,7 @@ static enum fgw_migrate_exit run_ddl(struct run *run)
     run->deadline_ms = run->began_ms + timing->ddl_timeout_ms + timing->ddl_grace_ms;
     for (;;) {
         bool done = false;
+        int sends = run->sends;
         enum fgw_migrate_exit exit = look_and_act(run, &done);
         if (exit != FGW_MIGRATE_EXIT_OK) {
             return exit;
@@ -361,6 +362,9 @@ static enum fgw_migrate_exit run_ddl(struct run *run)
         exit = fgw_migrate_held(run->e);
         if (exit != FGW_MIGRATE_EXIT_OK) {
             return exit;
+        }
+        if (run->answered_ok && run->sends != sends) {
+            continue; /* mostly visible at once */
         }
         bool quick = run->answered_ok || run->turn < 3;
         fgw_migrate_sleep_about(run->e, quick ? timing->poll_ms / 5 + 1 : timing->poll_ms);

@@ -350,6 +350,33 @@ static enum fgw_migrate_exit plan_unrecorded(struct fgw_migrate_engine *e,
     return fgw_migrate_make_plan(e);
 }
 
+/* Open steps that `up` would stop at: their object is there with another shape. */
+static enum fgw_migrate_exit look_for_conflicts(struct fgw_migrate_engine *e)
+{
+    enum fgw_migrate_exit exit = FGW_MIGRATE_EXIT_OK;
+    size_t index = 0;
+    for (size_t i = 0; i < e->set->file_count; i++) {
+        for (int k = 0; k < e->set->files[i].step_count; k++, index++) {
+            const struct fgw_migrate_step *step = &e->set->files[i].steps[k];
+            const struct fgw_migrate_table *have =
+                fgw_migrate_catalog_find(&e->now.catalog, step->statement.table);
+            const char *diff;
+            if (e->progress[index] != FGW_MIGRATE_STEP_OPEN || have == NULL ||
+                fgw_migrate_inspect(e, step, have, &diff) != FGW_MIGRATE_CONFLICT) {
+                continue; /* a table that is absent is made by an earlier open step */
+            }
+            struct fgw_migrate_finding *finding =
+                fgw_migrate_find(e, FGW_MIGRATE_SHAPE_CONFLICT, FGW_MIGRATE_ERROR);
+            finding->object = step->statement.table;
+            finding->step = fgw_migrate_step_text(e, step);
+            finding->diff = diff;
+            finding->next = fgw_migrate_command(e, "repair --apply --allow-drop-empty");
+            exit = FGW_MIGRATE_EXIT_DECISION;
+        }
+    }
+    return exit;
+}
+
 static enum fgw_migrate_exit dry_run(struct fgw_migrate_engine *e)
 {
     enum fgw_migrate_exit exit = FGW_MIGRATE_EXIT_OK;
@@ -364,10 +391,12 @@ static enum fgw_migrate_exit dry_run(struct fgw_migrate_engine *e)
                                 " fgw_schema_nodes");
         }
         fgw_migrate_note(e, "would be %s at version %" PRId64, adoption.how, adoption.version);
-        return fgw_migrate_worse(exit, plan_unrecorded(e, &adoption));
+        exit = fgw_migrate_worse(exit, plan_unrecorded(e, &adoption));
+        return fgw_migrate_worse(exit, look_for_conflicts(e));
     }
     exit = fgw_migrate_compat_exit(e);
     exit = fgw_migrate_worse(exit, fgw_migrate_make_plan(e));
+    exit = fgw_migrate_worse(exit, look_for_conflicts(e));
     return exit == FGW_MIGRATE_EXIT_OK ? check_nodes(e) : exit;
 }
 

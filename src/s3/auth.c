@@ -28,19 +28,17 @@ static const struct fgw_sig_request *signed_view(struct fgw_s3_request *request)
 static void become_root(struct fgw_s3_request *request)
 {
     struct fgw_s3 *s3 = request->s3;
-    request->identity =
-        (struct fgw_s3_identity){.canonical_id = fgw_bytes_str(s3->root_id),
-                                 .display_name = FGW_LIT("root"),
-                                 .access_key = s3->root_access_key,
-                                 .policy = FGW_POLICY_ADMIN,
-                                 .root = true};
+    request->identity = (struct fgw_s3_identity){.canonical_id = fgw_bytes_str(s3->root_id),
+                                                 .display_name = FGW_LIT("root"),
+                                                 .access_key = s3->root_access_key,
+                                                 .policy = FGW_POLICY_ADMIN,
+                                                 .root = true};
 }
 
-/* Finds the secret of the access key and whose it is. */
-static enum fgw_err find_secret(struct fgw_s3_request *request, struct fgw_bytes *out_secret)
+enum fgw_err fgw_s3_identify(struct fgw_s3_request *request, struct fgw_bytes access_key,
+                             struct fgw_bytes *out_secret)
 {
     struct fgw_s3 *s3 = request->s3;
-    struct fgw_bytes access_key = request->auth.access_key;
     if (fgw_bytes_eq(access_key, s3->root_access_key)) {
         become_root(request);
         *out_secret = s3->root_secret_key;
@@ -74,11 +72,11 @@ static bool chunks_are_signed(enum fgw_sig_payload payload)
            payload == FGW_SIG_PAYLOAD_STREAMING_SIGNED_TRAILER;
 }
 
-static enum fgw_err verify(struct fgw_s3_request *request, struct fgw_bytes secret)
+struct fgw_sig_policy fgw_s3_sig_policy(const struct fgw_s3_request *request)
 {
     struct fgw_s3 *s3 = request->s3;
     unsigned worker = fgw_worker_index();
-    struct fgw_sig_policy policy = {
+    return (struct fgw_sig_policy){
         .region = fgw_bytes_str(s3->region),
         .service = "s3",
         .now_ms = fgw_clock_wall_ms(),
@@ -86,6 +84,11 @@ static enum fgw_err verify(struct fgw_s3_request *request, struct fgw_bytes secr
         .strict_aws = s3->strict_aws,
         .key_cache = worker < s3->workers ? s3->key_caches[worker] : NULL,
     };
+}
+
+static enum fgw_err verify(struct fgw_s3_request *request, struct fgw_bytes secret)
+{
+    struct fgw_sig_policy policy = fgw_s3_sig_policy(request);
     if (chunks_are_signed(request->auth.payload)) {
         request->seed = fgw_arena_alloc(request->arena, sizeof *request->seed);
     }
@@ -94,8 +97,8 @@ static enum fgw_err verify(struct fgw_s3_request *request, struct fgw_bytes secr
 
 enum fgw_err fgw_s3_authenticate(struct fgw_s3_request *request)
 {
-    enum fgw_err err = fgw_sig_parse(request->arena, signed_view(request), &request->auth,
-                                     &request->error);
+    enum fgw_err err =
+        fgw_sig_parse(request->arena, signed_view(request), &request->auth, &request->error);
     if (err != FGW_OK) {
         return err;
     }
@@ -107,7 +110,7 @@ enum fgw_err fgw_s3_authenticate(struct fgw_s3_request *request)
         return FGW_OK;
     }
     struct fgw_bytes secret;
-    err = find_secret(request, &secret);
+    err = fgw_s3_identify(request, request->auth.access_key, &secret);
     if (err == FGW_OK) {
         err = verify(request, secret);
     }

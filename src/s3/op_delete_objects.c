@@ -121,8 +121,7 @@ static enum fgw_err read_request(struct batch *batch)
     fgw_buf_init(&body, FGW_S3_XML_LARGE_MAX);
     enum fgw_err err = fgw_s3_body_collect(request, FGW_S3_XML_LARGE_MAX, true, &body);
     if (err == FGW_OK) {
-        batch->deletions =
-            fgw_arena_zalloc(request->arena, MAX_KEYS * sizeof *batch->deletions);
+        batch->deletions = fgw_arena_zalloc(request->arena, MAX_KEYS * sizeof *batch->deletions);
         if (fgw_xml_parse(request->arena, fgw_buf_bytes(&body), "Delete", MAX_ELEMENTS, &root) !=
                 FGW_OK ||
             read_batch(batch, root) != FGW_OK) {
@@ -135,30 +134,38 @@ static enum fgw_err read_request(struct batch *batch)
 
 /* -- deleting --------------------------------------------------------------------------------- */
 
-static void delete_one(struct fgw_s3_request *request, struct deletion *deletion)
+/* own: the request with the calling fiber's arena. */
+static void delete_one(struct batch *batch, struct fgw_s3_request *own, struct deletion *deletion)
 {
     struct fgw_error error;
     fgw_error_init(&error);
-    enum fgw_err err = fgw_s3_object_delete(request, &deletion->object, &error);
+    enum fgw_err err = fgw_s3_object_delete(own, &deletion->object, &error);
     if (err == FGW_OK) {
         return;
     }
     deletion->err = err;
-    deletion->message = error.code == err
-                            ? fgw_arena_strdup(request->arena,
-                                               fgw_bytes_str(fgw_error_message(&error)))
-                            : fgw_err_text(err);
+    deletion->message =
+        error.code == err
+            ? fgw_arena_strdup(batch->request->arena, fgw_bytes_str(fgw_error_message(&error)))
+            : fgw_err_text(err);
 }
 
 static void delete_some(void *arg)
 {
     struct batch *batch = arg;
+    struct fgw_arena arena;
+    fgw_arena_init(&arena, 0);
+    /* metadata backends use the arena on threads of their own while the other fibers go on */
+    struct fgw_s3_request *own = fgw_arena_alloc(&arena, sizeof *own);
+    *own = *batch->request;
+    own->arena = &arena;
     while (batch->next < batch->count) {
         struct deletion *deletion = &batch->deletions[batch->next++];
         if (deletion->err == FGW_OK) {
-            delete_one(batch->request, deletion);
+            delete_one(batch, own, deletion);
         }
     }
+    fgw_arena_deinit(&arena);
     fgw_wait_signal(&batch->wait);
 }
 

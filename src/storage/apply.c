@@ -23,12 +23,17 @@ enum fgw_err fgw_apply_init(struct fgw_apply *apply, struct fgw_kv *kv)
     fgw_rowmap_init(&apply->rows, &apply->arena);
     fgw_buf_init(&apply->value, 0);
     fgw_buf_init(&apply->encoded, 0);
-    enum fgw_err err = read_row(kv, fgw_row_key_applied(), &apply->value);
+    return fgw_apply_reload(apply);
+}
+
+enum fgw_err fgw_apply_reload(struct fgw_apply *apply)
+{
+    enum fgw_err err = read_row(apply->kv, fgw_row_key_applied(), &apply->value);
     if (err == FGW_OK && apply->value.len > 0) {
         err = fgw_applied_decode(fgw_buf_bytes(&apply->value), &apply->applied);
     }
     if (err == FGW_OK) {
-        err = read_row(kv, fgw_row_key_last_group(), &apply->value);
+        err = read_row(apply->kv, fgw_row_key_last_group(), &apply->value);
     }
     if (err == FGW_OK && apply->value.len > 0) {
         err = fgw_last_group_decode(fgw_buf_bytes(&apply->value), &apply->last_group);
@@ -259,7 +264,9 @@ static enum fgw_err apply_items(struct fgw_apply *apply, struct fgw_bytes items)
     enum fgw_err err;
     while ((err = fgw_tlv_next(&reader, &item)) == FGW_OK) {
         err = apply_item(apply, &item);
-        if (err != FGW_OK) {
+        if (apply->lenient && (err == FGW_ERR_NOT_FOUND || err == FGW_ERR_CORRUPT)) {
+            apply->misfits++;
+        } else if (err != FGW_OK) {
             /* NOT_FOUND out of a row that must be there: the items do not fit the index */
             return err == FGW_ERR_NOT_FOUND ? FGW_ERR_CORRUPT : err;
         }

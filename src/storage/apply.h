@@ -33,10 +33,14 @@ struct fgw_apply {
     uint64_t last_group;        /* highest group id used */
     uint64_t running_ms;        /* of the batch at hand */
     size_t written_bytes;       /* of the last batch written */
+    bool lenient;               /* items that do not fit are counted, not refused: after damage */
+    uint64_t misfits;
 };
 
 /* Reads how far the index is; an empty store is at batch 0. */
 enum fgw_err fgw_apply_init(struct fgw_apply *apply, struct fgw_kv *kv) FGW_MUST_CHECK;
+/* The store was opened again: reads anew how far it is. */
+enum fgw_err fgw_apply_reload(struct fgw_apply *apply) FGW_MUST_CHECK;
 void fgw_apply_deinit(struct fgw_apply *apply);
 
 struct fgw_apply_input {

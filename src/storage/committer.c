@@ -2,10 +2,13 @@
  * condition only when there is nothing to do, so a push costs no system call while it is busy. */
 #include "storage/committer.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fs.h"
 #include "base/log.h"
 #include "storage/apply.h"
 #include "storage/storage_internal.h"
@@ -16,7 +19,9 @@ enum {
     BATCH_BYTES_MAX = 2 * 1024 * 1024,
     OPERATION_ITEMS_MAX = 32 * 1024 * 1024, /* of one operation; a batch has FGW_RECORD_PARTS_MAX */
     LOOPS_MAX = 64,
-    INDEX_SYNC_BYTES = 64 * 1024 * 1024
+    INDEX_SYNC_BYTES = 64 * 1024 * 1024,
+    RETRY_MS = 500,                 /* between tries to open an index again that failed */
+    REOPEN_BYTES = 4 * 1024 * 1024  /* that must be free for it, besides what its memory holds */
 };
 
 /* Requests in order. */
@@ -37,6 +42,7 @@ struct batch {
     int block_capacity;
     uint64_t block_bytes;
     unsigned operations;
+    bool tried; /* to be applied, in vain; its operations are answered */
     struct queue accepted;
     struct queue refused; /* on grounds of this batch: answered when it is synced */
     struct fgw_apply_input input;
@@ -69,9 +75,10 @@ struct fgw_committer {
         struct batch *first;
         struct batch *last;
         unsigned pending; /* handed over and not applied */
+        bool stuck;       /* the applier waits for the index to be writable again */
         bool stopping;
     } handover;
-    _Atomic bool failed; /* a durable batch could not be applied: read-only */
+    _Atomic int failed; /* enum fgw_err: why durable batches cannot be applied at present */
     struct {
         _Atomic uint64_t batches, operations, applied_batch, last_batch, log_group, log_end;
         _Atomic bool read_only;
@@ -221,6 +228,7 @@ static void batch_reset(struct batch *batch)
     batch->block_count = 0;
     batch->block_bytes = 0;
     batch->operations = 0;
+    batch->tried = false;
     batch->next = NULL;
 }
 
@@ -238,15 +246,17 @@ static void reap(struct fgw_committer *committer)
             committer->in_flight_count * sizeof committer->in_flight[0]);
 }
 
-/* Waits until at most `limit` batches are synced and not applied. */
-static void wait_applied(struct fgw_committer *committer, unsigned limit)
+/* Waits until at most `limit` batches are synced and not applied; false when that may take long. */
+static bool wait_applied(struct fgw_committer *committer, unsigned limit)
 {
     (void)pthread_mutex_lock(&committer->handover.mutex);
-    while (committer->handover.pending > limit) {
+    while (committer->handover.pending > limit && !committer->handover.stuck) {
         (void)pthread_cond_wait(&committer->handover.done, &committer->handover.mutex);
     }
+    bool done = committer->handover.pending <= limit;
     (void)pthread_mutex_unlock(&committer->handover.mutex);
     reap(committer);
+    return done;
 }
 
 static struct batch *begin_batch(struct fgw_committer *committer)
@@ -348,25 +358,128 @@ static void note_index_bytes(struct fgw_committer *committer)
     }
 }
 
-static void apply_batch(struct fgw_committer *committer, struct batch *batch)
+/* Opening RocksDB again writes what its log holds into tables: not before there is room for it. */
+static bool room_to_reopen(struct fgw_committer *committer)
+{
+    struct fgw_storage *storage = committer->storage;
+    struct fgw_kv_stats stats;
+    uint64_t free_bytes = 0;
+    uint64_t total_bytes = 0;
+    fgw_kv_stats(storage->kv, &stats);
+    int meta = openat(storage->dir.root, "meta", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    enum fgw_err err = meta < 0 ? FGW_ERR_IO : fgw_fs_space(meta, &free_bytes, &total_bytes);
+    if (meta >= 0) {
+        (void)close(meta);
+    }
+    return err == FGW_OK && free_bytes >= 2 * stats.memtable_bytes + REOPEN_BYTES;
+}
+
+/* What operations are answered while the index does not take writes. */
+static enum fgw_err answer_of_failure(struct fgw_committer *committer, enum fgw_err err)
+{
+    if (err == FGW_ERR_CORRUPT || err == FGW_ERR_NEWER_VERSION) {
+        return FGW_ERR_READ_ONLY; /* opening it again would not help */
+    }
+    return err == FGW_ERR_NOSPACE || !room_to_reopen(committer) ? FGW_ERR_NOSPACE
+                                                                : FGW_ERR_UNAVAILABLE;
+}
+
+/* False: the index does not take writes. */
+static bool apply_batch(struct fgw_committer *committer, struct batch *batch)
 {
     struct fgw_error error = {0};
-    enum fgw_err err = FGW_ERR_READ_ONLY;
-    if (!atomic_load(&committer->failed)) {
-        err = fgw_apply_batch(committer->apply, &batch->input, &error);
-    }
+    enum fgw_err err = fgw_apply_batch(committer->apply, &batch->input, &error);
     if (err == FGW_OK) {
         atomic_store(&committer->stats.applied_batch, batch->input.batch);
         note_index_bytes(committer);
         answer_all(&batch->accepted);
-        return;
+        return true;
     }
-    if (!atomic_exchange(&committer->failed, true)) {
-        fgw_log_error("storage", "batch %llu is durable but cannot be applied: %s: read-only until "
-                                 "restart",
-                      (unsigned long long)batch->input.batch, fgw_error_message(&error));
-    }
+    fgw_log_error("storage", "batch %llu is durable but cannot be applied: %s",
+                  (unsigned long long)batch->input.batch, fgw_error_message(&error));
+    atomic_store(&committer->failed, (int)answer_of_failure(committer, err));
     answer_all_with(&batch->accepted, FGW_ERR_UNKNOWN_OUTCOME);
+    return false;
+}
+
+static bool wait_before_retry(struct fgw_committer *committer)
+{
+    struct timespec until;
+    (void)clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += RETRY_MS * 1000000L;
+    until.tv_sec += until.tv_nsec / 1000000000L;
+    until.tv_nsec %= 1000000000L;
+    (void)pthread_mutex_lock(&committer->handover.mutex);
+    while (!committer->handover.stopping &&
+           pthread_cond_timedwait(&committer->handover.work, &committer->handover.mutex, &until) ==
+               0) {
+    }
+    bool stopping = committer->handover.stopping;
+    (void)pthread_mutex_unlock(&committer->handover.mutex);
+    return !stopping;
+}
+
+/* Stuck: nobody is kept waiting for what is behind. */
+static void set_stuck(struct fgw_committer *committer, bool stuck)
+{
+    (void)pthread_mutex_lock(&committer->handover.mutex);
+    committer->handover.stuck = stuck;
+    for (struct batch *batch = committer->handover.first; stuck && batch != NULL;
+         batch = batch->next) {
+        answer_all_with(&batch->accepted, FGW_ERR_UNKNOWN_OUTCOME);
+    }
+    (void)pthread_cond_signal(&committer->handover.done);
+    (void)pthread_mutex_unlock(&committer->handover.mutex);
+}
+
+/* Opens the index again. FGW_ERR_AGAIN: later. It must stand at the batch before or at this one: if
+ * it lost more it must not be read, and the next start replays the log. */
+static enum fgw_err reopen_index(struct fgw_committer *committer, struct batch *batch)
+{
+    struct fgw_error error = {0};
+    struct fgw_kv *kv = committer->storage->kv;
+    if (!room_to_reopen(committer) || fgw_kv_reopen(kv, &error) != FGW_OK) {
+        return FGW_ERR_AGAIN;
+    }
+    if (fgw_apply_reload(committer->apply) != FGW_OK) {
+        return FGW_ERR_AGAIN;
+    }
+    uint64_t stands_at = committer->apply->applied.batch;
+    if (stands_at == batch->input.batch) {
+        return FGW_OK;
+    }
+    if (stands_at != batch->input.batch - 1) {
+        fgw_kv_shut(kv);
+        fgw_log_error("storage", "the index lost batches (it stands at %llu): restart to replay "
+                                 "them from the log",
+                      (unsigned long long)stands_at);
+        return FGW_ERR_CORRUPT;
+    }
+    return fgw_apply_batch(committer->apply, &batch->input, &error) == FGW_OK ? FGW_OK
+                                                                               : FGW_ERR_AGAIN;
+}
+
+/* The applier's alone. False: stopped; the next start replays what is not applied. */
+static bool recover_index(struct fgw_committer *committer, struct batch *batch)
+{
+    enum fgw_err err = FGW_ERR_AGAIN;
+    set_stuck(committer, true);
+    while (wait_before_retry(committer)) {
+        if (atomic_load(&committer->failed) != FGW_ERR_READ_ONLY) {
+            err = reopen_index(committer, batch);
+        }
+        if (err == FGW_OK) {
+            atomic_store(&committer->stats.applied_batch, batch->input.batch);
+            atomic_store(&committer->failed, FGW_OK);
+            set_stuck(committer, false);
+            fgw_log_warn("storage", "the index takes writes again");
+            return true;
+        }
+        if (err == FGW_ERR_CORRUPT) {
+            atomic_store(&committer->failed, FGW_ERR_READ_ONLY);
+        }
+    }
+    return false;
 }
 
 static void finish_applied(struct fgw_committer *committer, struct batch *batch)
@@ -393,14 +506,29 @@ static struct batch *next_handed_over(struct fgw_committer *committer)
     return batch;
 }
 
+/* What was handed over and will not be applied any more. */
+static void answer_rest(struct fgw_committer *committer)
+{
+    struct batch *batch;
+    while ((batch = next_handed_over(committer)) != NULL) {
+        answer_all_with(&batch->accepted, FGW_ERR_UNKNOWN_OUTCOME);
+    }
+}
+
 static void *applier_main(void *arg)
 {
     struct fgw_committer *committer = arg;
     struct batch *batch;
     (void)pthread_setname_np(pthread_self(), "applier");
     while ((batch = next_handed_over(committer)) != NULL) {
-        apply_batch(committer, batch);
-        finish_applied(committer, batch);
+        if (!batch->tried && apply_batch(committer, batch)) {
+            finish_applied(committer, batch);
+        } else if (recover_index(committer, batch)) {
+            finish_applied(committer, batch);
+        } else {
+            answer_rest(committer);
+            break;
+        }
     }
     return NULL;
 }
@@ -414,8 +542,8 @@ static bool may_apply_inline(struct fgw_committer *committer)
 
 static void hand_over(struct fgw_committer *committer, struct batch *batch)
 {
-    if (may_apply_inline(committer)) {
-        apply_batch(committer, batch);
+    batch->tried = may_apply_inline(committer);
+    if (batch->tried && apply_batch(committer, batch)) {
         atomic_store(&batch->state, BATCH_FREE);
         return;
     }
@@ -428,6 +556,9 @@ static void hand_over(struct fgw_committer *committer, struct batch *batch)
     }
     committer->handover.last = batch;
     committer->handover.pending++;
+    if (committer->handover.stuck) {
+        answer_all_with(&batch->accepted, FGW_ERR_UNKNOWN_OUTCOME);
+    }
     (void)pthread_cond_signal(&committer->handover.work);
     (void)pthread_mutex_unlock(&committer->handover.mutex);
 }
@@ -442,6 +573,7 @@ static void write_batch(struct fgw_committer *committer, struct batch *batch)
                                     .block_count = batch->block_count,
                                     .block_bytes = batch->block_bytes,
                                     .items = fgw_buf_bytes(&batch->items)};
+    atomic_fetch_add(&committer->storage->space.used_bytes, append.block_bytes + append.items.len);
     enum fgw_err err = fgw_log_append(log, &append);
     if (err != FGW_OK) {
         atomic_store(&committer->stats.read_only, log->read_only);
@@ -465,17 +597,29 @@ static void write_batch(struct fgw_committer *committer, struct batch *batch)
     hand_over(committer, batch);
 }
 
-static void commit_queue(struct fgw_committer *committer)
+/* Room for a batch, and the index as deferred operations need it. */
+static enum fgw_err prepare_batch(struct fgw_committer *committer)
 {
+    bool ready = true;
     reap(committer);
     if (committer->deferred.first != NULL) {
-        wait_applied(committer, 0);
+        ready = wait_applied(committer, 0);
         prepend_all(&committer->queue, &committer->deferred);
     } else if (committer->in_flight_count == FGW_BATCHES_IN_FLIGHT) {
-        wait_applied(committer, FGW_BATCHES_IN_FLIGHT - 1);
+        ready = wait_applied(committer, FGW_BATCHES_IN_FLIGHT - 1);
     }
-    enum fgw_err err = atomic_load(&committer->failed) ? FGW_ERR_READ_ONLY
-                                                       : fgw_log_prepare(&committer->log);
+    enum fgw_err failed = (enum fgw_err)atomic_load(&committer->failed);
+    if (failed != FGW_OK || !ready) {
+        return failed == FGW_OK ? FGW_ERR_UNAVAILABLE : failed;
+    }
+    enum fgw_err err = fgw_log_prepare(&committer->log);
+    atomic_store(&committer->stats.read_only, committer->log.read_only);
+    return err;
+}
+
+static void commit_queue(struct fgw_committer *committer)
+{
+    enum fgw_err err = prepare_batch(committer);
     if (err != FGW_OK) {
         answer_all_with(&committer->queue, err);
         return;
@@ -587,5 +731,5 @@ void fgw_committer_stats(struct fgw_committer *committer, struct fgw_committer_s
         .log_group = atomic_load(&committer->stats.log_group),
         .log_end = atomic_load(&committer->stats.log_end),
         .read_only =
-            atomic_load(&committer->stats.read_only) || atomic_load(&committer->failed)};
+            atomic_load(&committer->stats.read_only) || atomic_load(&committer->failed) != FGW_OK};
 }

@@ -8,6 +8,7 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/tlv.h"
+#include "storage/index_page.h"
 #include "storage/recover.h"
 
 static enum fgw_err parse_opening(struct fgw_bytes payload, struct fgw_found_group *group)
@@ -108,6 +109,48 @@ enum fgw_err fgw_found_groups_read(struct fgw_found_groups *found, struct fgw_da
         err = read_group(dir, opener, &found->groups[i], error);
     }
     return err;
+}
+
+static bool is_whole(const struct fgw_found_groups *found, uint64_t id,
+                     const struct fgw_group_row *row, const char **out_what)
+{
+    const struct fgw_found_group *group = fgw_found_group(found, id);
+    if (group == NULL) {
+        *out_what = "is missing";
+        return row->live_blocks == 0;
+    }
+    *out_what = "is shorter than it was";
+    return group->size >= row->end;
+}
+
+uint64_t fgw_found_groups_check(const struct fgw_found_groups *found, struct fgw_datadir *dir,
+                                struct fgw_kv *kv)
+{
+    struct fgw_row_key lower = {.bytes = {'g'}, .len = 1};
+    struct fgw_row_key upper = {.bytes = {'g' + 1}, .len = 1};
+    struct fgw_index_range range = {fgw_row_key_bytes(&lower), fgw_row_key_bytes(&upper), SIZE_MAX};
+    struct fgw_index_page page;
+    uint64_t damaged = 0;
+    fgw_index_page_init(&page);
+    if (fgw_index_page_load(&page, kv, &range) != FGW_OK) {
+        page.count = 0;
+    }
+    for (size_t i = 0; i < page.count; i++) {
+        struct fgw_group_row row;
+        char name[FGW_GROUP_NAME_SIZE];
+        const char *what = NULL;
+        uint64_t id = fgw_get_u64be(page.rows[i].key.ptr + 1);
+        if (fgw_group_row_decode(page.rows[i].value, &row) == FGW_OK &&
+            !is_whole(found, id, &row, &what)) {
+            fgw_group_name(id, name);
+            fgw_log_error("storage", "%s/groups/%s %s: live_blocks=%llu may be damaged, `fgw scrub` "
+                                     "tells which",
+                          dir->path, name, what, (unsigned long long)row.live_blocks);
+            damaged++;
+        }
+    }
+    fgw_index_page_deinit(&page);
+    return damaged;
 }
 
 void fgw_found_groups_free(struct fgw_found_groups *found)

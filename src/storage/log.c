@@ -16,6 +16,8 @@
 #include "base/log.h"
 #include "storage/items.h"
 
+enum { RETRY_MS = 200 }; /* between tries to go on after the disk was full */
+
 void fgw_log_init(struct fgw_log *log, struct fgw_datadir *dir, const struct fgw_record_sealer *sealer,
                   _Atomic uint64_t *last_group)
 {
@@ -47,7 +49,7 @@ static void cut(struct fgw_log *log)
 void fgw_log_deinit(struct fgw_log *log)
 {
     if (log->fd >= 0) {
-        if (!log->read_only) {
+        if (!log->read_only && !log->full) {
             cut(log);
         }
         (void)close(log->fd);
@@ -86,10 +88,27 @@ enum fgw_err fgw_log_rotate(struct fgw_log *log, bool poisoned)
     return FGW_OK;
 }
 
+static void leave_group(struct fgw_log *log)
+{
+    enum fgw_err err = fgw_log_rotate(log, true);
+    log->full = err == FGW_ERR_NOSPACE;
+    log->read_only = err != FGW_OK && !log->full;
+    log->full_since_ms = fgw_clock_boot_ms();
+    if (err == FGW_OK) {
+        fgw_log_warn("storage", "the log goes on in group %llu", (unsigned long long)log->group);
+    } else if (log->read_only) {
+        fgw_log_error("storage", "no new log group can be opened (%s): read-only until restart",
+                      fgw_err_name(err));
+    }
+}
+
 enum fgw_err fgw_log_prepare(struct fgw_log *log)
 {
-    if (log->read_only) {
-        return FGW_ERR_READ_ONLY;
+    if (log->full && fgw_clock_boot_ms() - log->full_since_ms >= RETRY_MS) {
+        leave_group(log);
+    }
+    if (log->read_only || log->full) {
+        return log->full ? FGW_ERR_NOSPACE : FGW_ERR_READ_ONLY;
     }
     return log->end >= log->group_size ? fgw_log_rotate(log, false) : FGW_OK;
 }
@@ -129,35 +148,35 @@ static enum fgw_err sync_group(struct fgw_log *log)
     return err;
 }
 
-/* Leaves the group alone for ever: the kernel may have dropped what it failed to write. */
-static void abandon_group(struct fgw_log *log, enum fgw_err why)
+/* The group is left alone for ever: the kernel may have dropped what it failed to write. Returns
+ * what the batch is answered: when it was written whole and no successor could say that it is void,
+ * a restart may still find it, unless the cut below reaches the disk. */
+static enum fgw_err abandon_group(struct fgw_log *log, enum fgw_err why, bool whole)
 {
-    fgw_log_error("storage", "writing log group %llu failed (%s): going on in a new group",
+    fgw_log_error("storage", "writing log group %llu failed (%s): it is not written any more",
                   (unsigned long long)log->group, fgw_err_name(why));
-    enum fgw_err err = fgw_log_rotate(log, true);
-    if (err != FGW_OK) {
-        log->read_only = true;
-        fgw_log_error("storage", "no new log group can be opened (%s): read-only until restart",
-                      fgw_err_name(err));
+    leave_group(log);
+    if (!whole || (!log->read_only && !log->full)) {
+        return why;
     }
+    (void)!fgw_fs_ftruncate(log->fd, log->end);
+    return FGW_ERR_UNKNOWN_OUTCOME;
 }
 
 enum fgw_err fgw_log_append(struct fgw_log *log, const struct fgw_log_append *append)
 {
     uint64_t last_record;
-    if (log->read_only) {
-        return FGW_ERR_READ_ONLY;
-    }
+    FGW_CHECK(!log->read_only && !log->full);
     seal_parts(log, log->end + append->block_bytes, append->items, &last_record);
     append->blocks[append->block_count] = (struct iovec){log->records.ptr, log->records.len};
     enum fgw_err err =
         fgw_fs_pwritev(log->fd, append->blocks, append->block_count + 1, log->end);
-    if (err == FGW_OK) {
-        err = sync_group(log);
-    }
     if (err != FGW_OK) {
-        abandon_group(log, err);
-        return err;
+        return abandon_group(log, err, false);
+    }
+    err = sync_group(log);
+    if (err != FGW_OK) {
+        return abandon_group(log, err, true);
     }
     log->end += append->block_bytes + log->records.len;
     log->allocated = log->end > log->allocated ? log->end : log->allocated;

@@ -16,6 +16,8 @@ struct fgw_log {
     uint64_t group_size;
     bool sync_off;
     bool read_only; /* a write failed and no successor could be opened */
+    bool full;      /* the same for want of space: tried again */
+    uint64_t full_since_ms; /* boot clock: of the last try */
     int fd;
     uint64_t group;
     uint64_t end;         /* behind the last durable batch */
@@ -47,7 +49,8 @@ void fgw_log_deinit(struct fgw_log *log);
 /* Opens the next log group, whose first record ends the current one (or is the first of all when
  * there is none). The old one is cut unless it is poisoned. */
 enum fgw_err fgw_log_rotate(struct fgw_log *log, bool poisoned) FGW_MUST_CHECK;
-/* To be called before places are given out: rotates when the group is full. */
+/* To be called before places are given out: rotates when the group is full, and tries again to when
+ * space was missing. FGW_ERR_NOSPACE: not yet. */
 enum fgw_err fgw_log_prepare(struct fgw_log *log) FGW_MUST_CHECK;
 
 struct fgw_log_append {
@@ -58,7 +61,8 @@ struct fgw_log_append {
     struct fgw_bytes items;
 };
 /* Writes and syncs batch last_batch + 1. On failure nothing of it will ever be replayed, and the
- * log goes on in a new group or is read-only. FGW_ERR_READ_ONLY, _NOSPACE, _IO. */
+ * log goes on in a new group or is read-only. FGW_ERR_NOSPACE, _IO; _UNKNOWN_OUTCOME: the group could
+ * not be ended either, so a restart may find the batch. */
 enum fgw_err fgw_log_append(struct fgw_log *log, const struct fgw_log_append *append) FGW_MUST_CHECK;
 
 #endif

@@ -238,6 +238,31 @@ static enum fgw_err try_record(struct fgw_log_scan *scan, uint64_t at, struct fg
                            scan->record + FGW_RECORD_SIZE_MAX, head, &payload);
 }
 
+/* The next authentic record at or behind *at; *at is then behind its magic. FGW_ERR_END. */
+static enum fgw_err next_record(struct fgw_log_scan *scan, uint64_t *at,
+                                struct fgw_record_head *head, uint64_t *out_section)
+{
+    static const struct fgw_bytes MAGIC = {(const uint8_t *)"FGWRECRD", 8};
+    while (scan->size > *at && scan->size - *at >= FGW_RECORD_HEAD_SIZE) {
+        struct fgw_bytes piece;
+        enum fgw_err err = view(scan, *at, FGW_LOG_WINDOW_SIZE, &piece);
+        if (err != FGW_OK) {
+            return err;
+        }
+        size_t found = fgw_bytes_find(piece, MAGIC, 0);
+        if (found == SIZE_MAX) {
+            *at += piece.len - (MAGIC.len - 1);
+            continue;
+        }
+        err = try_record(scan, *at + found, head, out_section);
+        *at += found + 1;
+        if (err == FGW_OK || err == FGW_ERR_IO) {
+            return err;
+        }
+    }
+    return FGW_ERR_END;
+}
+
 static void note_record(struct fgw_log_tail *tail, const struct fgw_record_head *head,
                         uint64_t section, uint64_t last)
 {
@@ -256,30 +281,33 @@ static void note_record(struct fgw_log_tail *tail, const struct fgw_record_head 
 enum fgw_err fgw_log_scan_tail(struct fgw_log_scan *scan, uint64_t last,
                                struct fgw_log_tail *out_tail)
 {
-    static const struct fgw_bytes MAGIC = {(const uint8_t *)"FGWRECRD", 8};
     struct fgw_log_tail tail = {0};
+    struct fgw_record_head head;
     uint64_t at = scan->offset;
-    while (scan->size - at >= FGW_RECORD_HEAD_SIZE && at < scan->size) {
-        struct fgw_bytes piece;
-        enum fgw_err err = view(scan, at, FGW_LOG_WINDOW_SIZE, &piece);
-        if (err != FGW_OK) {
-            return err;
-        }
-        size_t found = fgw_bytes_find(piece, MAGIC, 0);
-        if (found == SIZE_MAX) {
-            at += piece.len - (MAGIC.len - 1);
-            continue;
-        }
-        struct fgw_record_head head;
-        uint64_t section;
-        err = try_record(scan, at + found, &head, &section);
-        if (err == FGW_OK) {
-            note_record(&tail, &head, section, last);
-        } else if (err == FGW_ERR_IO) {
-            return err;
-        }
-        at += found + 1;
+    uint64_t section;
+    enum fgw_err err;
+    while ((err = next_record(scan, &at, &head, &section)) == FGW_OK) {
+        note_record(&tail, &head, section, last);
+    }
+    if (err != FGW_ERR_END) {
+        return err;
     }
     *out_tail = tail;
     return FGW_OK;
+}
+
+enum fgw_err fgw_log_scan_resync(struct fgw_log_scan *scan, uint64_t last)
+{
+    struct fgw_record_head head;
+    uint64_t at = scan->offset + 1;
+    uint64_t section;
+    enum fgw_err err;
+    while ((err = next_record(scan, &at, &head, &section)) == FGW_OK) {
+        if (head.kind == FGW_RECORD_BATCH && head.part == 1 && head.batch > last) {
+            scan->offset = section;
+            scan->previous_record = 0;
+            return FGW_OK;
+        }
+    }
+    return err;
 }

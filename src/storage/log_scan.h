@@ -56,4 +56,8 @@ struct fgw_log_tail {
 enum fgw_err fgw_log_scan_tail(struct fgw_log_scan *scan, uint64_t last,
                                struct fgw_log_tail *out_tail) FGW_MUST_CHECK;
 
+/* Behind damage: moves to the first record after scan->offset that is authentic and begins a batch
+ * above `last`. Blocks before it are passed over. FGW_ERR_END: there is none. */
+enum fgw_err fgw_log_scan_resync(struct fgw_log_scan *scan, uint64_t last) FGW_MUST_CHECK;
+
 #endif

@@ -60,8 +60,8 @@ enum fgw_err fgw_storage_get(struct fgw_storage *storage, struct fgw_bytes key, 
     return get_row(storage, FGW_KV_NAMES, key, out);
 }
 
-static enum fgw_err get_index_row(struct fgw_storage *storage, const struct fgw_row_key *key,
-                                  struct fgw_buf *out)
+enum fgw_err fgw_storage_index_get(struct fgw_storage *storage, const struct fgw_row_key *key,
+                                   struct fgw_buf *out)
 {
     return get_row(storage, FGW_KV_BLOCKS, fgw_row_key_bytes(key), out);
 }
@@ -75,7 +75,7 @@ static enum fgw_err place_of(struct fgw_storage *storage, const uint8_t *digest,
     struct fgw_row_key key = fgw_row_key_block(digest);
     struct fgw_buf value;
     fgw_buf_init(&value, 0);
-    enum fgw_err err = get_index_row(storage, &key, &value);
+    enum fgw_err err = fgw_storage_index_get(storage, &key, &value);
     if (err == FGW_OK) {
         err = fgw_block_row_decode(fgw_buf_bytes(&value), &row);
     }
@@ -100,7 +100,7 @@ static enum fgw_err leaf_digest(struct fgw_storage_reader *reader, uint64_t leaf
         struct fgw_row_key key =
             fgw_row_key_slice(reader->blob.list_id, FGW_LIST_LEAVES, first);
         fgw_buf_clear(&reader->slice);
-        enum fgw_err err = get_index_row(reader->storage, &key, &reader->slice);
+        enum fgw_err err = fgw_storage_index_get(reader->storage, &key, &reader->slice);
         if (err != FGW_OK) {
             fgw_buf_clear(&reader->slice);
             return err;
@@ -227,6 +227,8 @@ static enum fgw_err use_leaf(struct fgw_storage_reader *reader, uint64_t leaf, b
         if (err == FGW_OK && tried.group == reader->place.group &&
             tried.offset == reader->place.offset) {
             report_damage(reader);
+            /* else a body that is stored again would be taken for stored already */
+            fgw_storage_mark_bad(reader->storage, reader->digest, tried.group, tried.offset);
             err = FGW_ERR_CORRUPT;
         }
     }
@@ -262,6 +264,23 @@ enum fgw_err fgw_storage_reader_next(struct fgw_storage_reader *reader, uint64_t
     return FGW_OK;
 }
 
+enum fgw_err fgw_storage_reader_leaf(struct fgw_storage_reader *reader, uint64_t leaf,
+                                     uint8_t out_digest[FGW_SHA256_SIZE])
+{
+    uint8_t at_hand[FGW_SHA256_SIZE];
+    if (leaf > reader->size / FGW_STORAGE_BLOCK_MAX ||
+        (leaf > 0 && leaf * FGW_STORAGE_BLOCK_MAX >= reader->size)) {
+        return FGW_ERR_NOT_FOUND;
+    }
+    memcpy(at_hand, reader->digest, sizeof at_hand);
+    enum fgw_err err = leaf_digest(reader, leaf);
+    if (err == FGW_OK) {
+        memcpy(out_digest, reader->digest, FGW_SHA256_SIZE);
+    }
+    memcpy(reader->digest, at_hand, sizeof at_hand);
+    return err;
+}
+
 /* -- sessions ------------------------------------------------------------------------------------ */
 
 static enum fgw_err open_many(struct fgw_storage_reader *reader)
@@ -271,7 +290,7 @@ static enum fgw_err open_many(struct fgw_storage_reader *reader)
     fgw_buf_init(&value, 0);
     /* before the look-up: what it finds stays */
     fgw_session_open(&reader->storage->sessions, &reader->session, fgw_cid_digest(&reader->root));
-    enum fgw_err err = get_index_row(reader->storage, &key, &value);
+    enum fgw_err err = fgw_storage_index_get(reader->storage, &key, &value);
     if (err == FGW_OK) {
         err = fgw_blob_row_decode(fgw_buf_bytes(&value), &reader->blob);
     }

@@ -27,6 +27,25 @@ static enum fgw_err damaged(const struct fgw_replay *replay, uint64_t group, uin
                          replay->dir->path, name, (unsigned long long)offset, what);
 }
 
+/* Goes on behind damage when that is wanted: says what is lost. */
+static bool skip(struct fgw_replay *replay, uint64_t group, uint64_t offset, const char *what)
+{
+    if (!replay->skip_damaged) {
+        return false;
+    }
+    replay->damages++;
+    fgw_log_error("storage", "log group %llu is damaged at offset %llu: %s: passed over",
+                  (unsigned long long)group, (unsigned long long)offset, what);
+    return true;
+}
+
+static void note_lost(struct fgw_replay *replay, uint64_t first, uint64_t behind)
+{
+    replay->lost += behind - first;
+    fgw_log_error("storage", "lost batches=%llu..%llu", (unsigned long long)first,
+                  (unsigned long long)behind - 1);
+}
+
 /* -- the chain of log groups --------------------------------------------------------------------- */
 
 static struct fgw_found_group *newest_log(const struct fgw_found_groups *found)
@@ -56,12 +75,18 @@ static enum fgw_err mark_chain(struct fgw_replay *replay, struct fgw_error *erro
             return FGW_OK;
         }
         if (before == 0) {
+            if (replay->skip_damaged && applied->batch == 0) {
+                return FGW_OK;
+            }
             replay->index_ahead = true;
             return damaged(replay, group->id, 0, "the log begins behind the index", error);
         }
         uint64_t successor = group->id;
         group = fgw_found_group(replay->found, before);
         if (group == NULL || !group->readable || !group->is_log) {
+            if (skip(replay, before, 0, "missing, or its beginning is damaged")) {
+                return FGW_OK;
+            }
             char name[FGW_GROUP_NAME_SIZE];
             fgw_group_name(before, name);
             return fgw_error_set(error, FGW_ERR_CORRUPT,
@@ -216,7 +241,9 @@ static enum fgw_err hold(struct walk *walk, const struct fgw_log_batch *batch,
                          struct fgw_error *error)
 {
     uint64_t expected = (walk->holds ? walk->held.number : walk->last_number) + 1;
-    if (batch->number != expected) {
+    if (batch->number > expected && walk->replay->skip_damaged) {
+        note_lost(walk->replay, expected, batch->number);
+    } else if (batch->number != expected) {
         return damaged(walk->replay, walk->group->id, batch->start, "batch numbers have a gap",
                        error);
     }
@@ -275,19 +302,31 @@ static enum fgw_err finish_sealed_group(struct walk *walk, enum fgw_err scanned,
                                         struct fgw_error *error)
 {
     uint64_t last = walk->holds ? walk->held.number : walk->last_number;
-    if (scanned != FGW_ERR_END || last != walk->successor->predecessor.last_batch) {
+    bool whole = scanned == FGW_ERR_END && last == walk->successor->predecessor.last_batch;
+    if (!whole && !skip(walk->replay, walk->group->id, walk->scan.offset,
+                        "its successor names a later end")) {
         return damaged(walk->replay, walk->group->id, walk->scan.offset,
                        "its successor names a later end", error);
     }
     return apply_held(walk, error);
 }
 
+/* Behind damage, at the next batch; false: none follows, or it is not wanted. */
+static bool pass_damage(struct walk *walk)
+{
+    uint64_t last = walk->holds ? walk->held.number : walk->last_number;
+    uint64_t offset = walk->scan.offset;
+    return walk->replay->skip_damaged && fgw_log_scan_resync(&walk->scan, last) == FGW_OK &&
+           skip(walk->replay, walk->group->id, offset, "no whole batch there");
+}
+
 static enum fgw_err walk_group(struct walk *walk, struct fgw_error *error)
 {
     struct fgw_log_batch batch;
     enum fgw_err err;
-    while ((err = fgw_log_scan_next(&walk->scan, &batch)) == FGW_OK) {
-        err = hold(walk, &batch, error);
+    while ((err = fgw_log_scan_next(&walk->scan, &batch)) == FGW_OK ||
+           (err == FGW_ERR_CORRUPT && pass_damage(walk))) {
+        err = err == FGW_OK ? hold(walk, &batch, error) : FGW_OK;
         if (err != FGW_OK) {
             return err;
         }
@@ -334,6 +373,9 @@ static enum fgw_err replay_group(struct fgw_replay *replay, struct fgw_found_gro
                         .end = stands_here ? applied->end : group->first_end,
                         .last_record = stands_here ? applied->last_record : 0};
     uint64_t size = walk.successor != NULL ? walk.successor->predecessor.end : group->size;
+    if (size > group->size && skip(replay, group->id, group->size, "it is too short")) {
+        size = group->size;
+    }
     fgw_group_name(group->id, name);
     int fd = openat(replay->dir->groups, name, O_RDWR | O_CLOEXEC);
     if (fd < 0) {
@@ -367,11 +409,13 @@ static enum fgw_err replay_group(struct fgw_replay *replay, struct fgw_found_gro
 
 enum fgw_err fgw_replay_log(struct fgw_replay *replay, struct fgw_error *error)
 {
+    replay->apply->lenient = replay->skip_damaged;
     enum fgw_err err = mark_chain(replay, error);
     for (size_t i = 0; i < replay->found->count && err == FGW_OK; i++) {
         if (replay->found->groups[i].in_chain) {
             err = replay_group(replay, &replay->found->groups[i], error);
         }
     }
+    replay->apply->lenient = false;
     return err;
 }

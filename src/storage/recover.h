@@ -29,6 +29,10 @@ enum fgw_err fgw_found_groups_read(struct fgw_found_groups *found, struct fgw_da
                                    struct fgw_record_opener *opener,
                                    struct fgw_error *error) FGW_MUST_CHECK;
 void fgw_found_groups_free(struct fgw_found_groups *found);
+/* Compares the files with what the index says of them; says what is missing or too short. Returns the
+ * number of such files: reads of their blocks will answer "damaged", the rest is served. */
+uint64_t fgw_found_groups_check(const struct fgw_found_groups *found, struct fgw_datadir *dir,
+                                struct fgw_kv *kv);
 /* NULL when absent. */
 struct fgw_found_group *fgw_found_group(const struct fgw_found_groups *found, uint64_t id);
 
@@ -42,6 +46,8 @@ struct fgw_replay {
     struct fgw_log_position position; /* fd open for writing */
     uint64_t replayed;                /* batches */
     bool index_ahead; /* with FGW_ERR_CORRUPT: the index knows batches that the log lacks */
+    uint64_t damages; /* places passed over (skip_damaged), each said in the log */
+    uint64_t lost;    /* batches in them */
 };
 /* Applies everything the log holds behind apply->applied and finds where it goes on. A torn tail is
  * cut. FGW_ERR_CORRUPT names file and offset. */

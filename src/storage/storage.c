@@ -115,7 +115,8 @@ static enum fgw_err replay(struct fgw_storage *storage, struct fgw_found_groups 
                                 .skip_damaged = storage->options.skip_damaged};
     uint64_t start_ns = fgw_clock_boot_ns();
     enum fgw_err err = fgw_replay_log(&replay, error);
-    if (err == FGW_ERR_CORRUPT && replay.index_ahead && storage->options.sync_off) {
+    if (err == FGW_ERR_CORRUPT && replay.index_ahead &&
+        (storage->options.sync_off || storage->options.skip_damaged)) {
         err = rebuild_index(storage, apply, "it knows batches that the log lost", error);
         replay.index_ahead = false;
         for (size_t i = 0; i < found->count; i++) {
@@ -125,7 +126,17 @@ static enum fgw_err replay(struct fgw_storage *storage, struct fgw_found_groups 
             err = fgw_replay_log(&replay, error);
         }
     }
+    if (err == FGW_OK && replay.damages > 0) {
+        fgw_log_error("storage", "damage was passed over places=%llu lost_batches=%llu misfits=%llu: "
+                                 "run `fgw scrub` to find what misses its bytes",
+                      (unsigned long long)replay.damages, (unsigned long long)replay.lost,
+                      (unsigned long long)apply->misfits);
+    }
     if (err == FGW_OK) {
+        storage->recovered = (struct fgw_storage_recovery){.batches = replay.replayed,
+                                                           .damages = replay.damages,
+                                                           .lost_batches = replay.lost,
+                                                           .misfits = apply->misfits};
         *position = replay.position;
         if (replay.replayed > 0) {
             fgw_log_info("storage", "replayed the log batches=%llu ms=%llu",
@@ -200,6 +211,8 @@ static enum fgw_err start(struct fgw_storage *storage, struct fgw_apply *apply,
         err = fgw_release_find_orphans(storage);
     }
     if (err == FGW_OK) {
+        storage->recovered.damaged_groups =
+            fgw_found_groups_check(&found, &storage->dir, storage->kv);
         note_last_group(storage, &found, apply);
         storage->running_base_ms = apply->applied.running_ms;
         storage->opened_boot_ms = fgw_clock_boot_ms();
@@ -276,6 +289,11 @@ void fgw_storage_close(struct fgw_storage *storage)
     fgw_release_deinit(&storage->release);
     fgw_datadir_close(&storage->dir);
     fgw_xfree(storage);
+}
+
+struct fgw_storage_recovery fgw_storage_recovered(const struct fgw_storage *storage)
+{
+    return storage->recovered;
 }
 
 const uint8_t *fgw_storage_id(const struct fgw_storage *storage)
@@ -360,6 +378,16 @@ enum fgw_err fgw_storage_commit_items(struct fgw_storage *storage, const char *n
     struct fgw_storage_op op = {
         .name = name, .evaluate = evaluate_items, .context = items, .frees_space = true};
     return fgw_storage_commit(storage, &op);
+}
+
+void fgw_storage_mark_bad(struct fgw_storage *storage, const uint8_t digest[FGW_SHA256_SIZE],
+                          uint64_t group, uint64_t offset)
+{
+    struct fgw_buf items;
+    fgw_buf_init(&items, 0);
+    fgw_item_put_mark_bad(&items, digest, group, offset);
+    (void)!fgw_storage_commit_items(storage, "bad", &items);
+    fgw_buf_deinit(&items);
 }
 
 /* -- care --------------------------------------------------------------------------------------- */

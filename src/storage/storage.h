@@ -52,6 +52,16 @@ enum fgw_err fgw_storage_open(const struct fgw_storage_options *options,
 /* Waits for what is being committed; a checkpoint is not needed. */
 void fgw_storage_close(struct fgw_storage *storage);
 
+/* What opening had to do. */
+struct fgw_storage_recovery {
+    uint64_t batches;      /* replayed from the log */
+    uint64_t damages;      /* places passed over (skip_damaged); where they are stands in the log */
+    uint64_t lost_batches; /* that lay in them */
+    uint64_t damaged_groups; /* files that are missing or too short */
+    uint64_t misfits;      /* later changes that refer to what was lost */
+};
+struct fgw_storage_recovery fgw_storage_recovered(const struct fgw_storage *storage);
+
 const uint8_t *fgw_storage_id(const struct fgw_storage *storage);
 const uint8_t *fgw_storage_cluster_id(const struct fgw_storage *storage);
 /* 32 bytes derived from the directory key for `label` (HKDF): e.g. to encrypt stored secrets. */
@@ -129,6 +139,10 @@ struct fgw_storage_run {
 enum fgw_err fgw_storage_reader_next(struct fgw_storage_reader *reader, uint64_t offset, size_t want,
                                      bool prefer_memory, struct fgw_storage_run *out_run)
     FGW_MUST_CHECK;
+/* SHA-256 of leaf number `leaf` (of 1 MiB each but the last), for whoever checks the bytes against
+ * the root. FGW_ERR_NOT_FOUND behind the last leaf. */
+enum fgw_err fgw_storage_reader_leaf(struct fgw_storage_reader *reader, uint64_t leaf,
+                                     uint8_t out_digest[32]) FGW_MUST_CHECK;
 void fgw_storage_reader_close(struct fgw_storage_reader *reader);
 
 /* -- operations ------------------------------------------------------------------------------ */
@@ -185,7 +199,8 @@ struct fgw_storage_op {
 };
 
 /* Commits and waits for the answer: FGW_OK = durable and visible. Others: evaluate's own code;
- * NOSPACE; IO (the batch could not be written: nothing of it took effect); READ_ONLY. */
+ * NOSPACE; IO (the batch could not be written: nothing of it took effect); READ_ONLY; UNAVAILABLE
+ * (the index takes no writes at present); UNKNOWN_OUTCOME (durable, or perhaps, and not visible). */
 enum fgw_err fgw_storage_commit(struct fgw_storage *storage, struct fgw_storage_op *op) FGW_MUST_CHECK;
 
 /* -- care ------------------------------------------------------------------------------------ */
@@ -201,6 +216,29 @@ void fgw_storage_stop_care(struct fgw_storage *storage);
  * what it misses the sweeper finds. For metadata that cannot release in its own transaction. */
 void fgw_storage_release_hint(struct fgw_storage *storage, const struct fgw_storage_owner *owner,
                               uint64_t extent, const struct fgw_cid *root);
+
+/* Something that scrub found damaged. */
+struct fgw_storage_damage {
+    const char *what;      /* "bytes", "log record", "list" */
+    struct fgw_cid cid;    /* of the block or the blob; not for log records */
+    uint64_t group;        /* where; 0: nowhere */
+    uint64_t offset;
+    const struct fgw_storage_owner *owner; /* whose block it is, if one owner holds it directly */
+};
+typedef void fgw_storage_damage_fn(void *context, const struct fgw_storage_damage *damage);
+
+struct fgw_storage_scrub {
+    fgw_storage_damage_fn *on_damage; /* called from the scrubbing fiber */
+    void *context;
+    uint64_t bytes_per_s; /* 0: as fast as it goes */
+    /* results, also while it runs */
+    uint64_t blocks, bytes, blobs, log_batches, damaged;
+};
+/* Reads everything that is held and checks its SHA-256, lists against blobs, all records of the log.
+ * Damaged blocks are marked bad: reads of them fail at once, new bytes replace them. From a fiber.
+ * FGW_OK also when damage was found. */
+enum fgw_err fgw_storage_scrub(struct fgw_storage *storage,
+                               struct fgw_storage_scrub *scrub) FGW_MUST_CHECK;
 
 struct fgw_storage_stats {
     uint64_t groups, log_bytes, bulk_bytes, live_bytes, dead_bytes, free_bytes, total_bytes;

@@ -33,8 +33,10 @@ struct fgw_storage {
         _Atomic uint64_t free_bytes;
         _Atomic uint64_t total_bytes;
         _Atomic uint64_t checked_ms; /* boot clock */
+        _Atomic uint64_t used_bytes; /* written since */
         _Atomic bool below_reserve;
     } space;
+    struct fgw_storage_recovery recovered; /* by opening */
     struct fgw_sessions sessions;
     struct fgw_release release;
     struct fgw_care *care;
@@ -46,13 +48,20 @@ struct fgw_storage {
 
 /* Running time of the engine: what ages are taken from. */
 uint64_t fgw_storage_running_ms(const struct fgw_storage *storage);
-/* Looks at the file system's free space, at most once a second unless `now`. */
+/* Looks at the file system's free space; unless `now`, at most once a second, oftener when little
+ * is left. */
 void fgw_storage_check_space(struct fgw_storage *storage, bool now);
 
 /* Commits items as they are: outcomes of the engine's own work. They free space, or stand for bytes
  * that are on disk already: allowed below the reserve. From a fiber. */
 enum fgw_err fgw_storage_commit_items(struct fgw_storage *storage, const char *name,
                                       struct fgw_buf *items) FGW_MUST_CHECK;
+/* A row of the index, replacing the contents of *out. From a fiber. FGW_ERR_NOT_FOUND. */
+enum fgw_err fgw_storage_index_get(struct fgw_storage *storage, const struct fgw_row_key *key,
+                                   struct fgw_buf *out) FGW_MUST_CHECK;
+/* The index's block at this place is damaged: logged, unless that cannot be done now. From a fiber. */
+void fgw_storage_mark_bad(struct fgw_storage *storage, const uint8_t digest[FGW_SHA256_SIZE],
+                          uint64_t group, uint64_t offset);
 /* Sums up the group rows for stats: blocks outside of a fiber. */
 void fgw_figures_refresh(struct fgw_storage *storage);
 

@@ -45,6 +45,7 @@ enum fgw_err fgw_storage_writer_new(struct fgw_storage *storage,
     if (owner->key.len > FGW_STORAGE_KEY_MAX) {
         return FGW_ERR_TOO_LARGE;
     }
+    fgw_storage_check_space(storage, false);
     if (atomic_load(&storage->space.below_reserve)) {
         return FGW_ERR_NOSPACE;
     }
@@ -160,6 +161,8 @@ static enum fgw_err check_block(struct fgw_storage_writer *writer,
         (leaf && (writer->last_leaf || block->bytes.len > FGW_STORAGE_BLOCK_MAX))) {
         return FGW_ERR_INTERNAL;
     }
+    atomic_fetch_add(&writer->storage->space.used_bytes, block->bytes.len);
+    fgw_storage_check_space(writer->storage, false);
     return atomic_load(&writer->storage->space.below_reserve) ? FGW_ERR_NOSPACE : FGW_OK;
 }
 

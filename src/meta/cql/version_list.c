@@ -218,6 +218,27 @@ static enum fgw_err add_below(struct version_page *page, const struct cql_row *h
     return FGW_OK;
 }
 
+/* The key that the marker names. When the marker's version was deleted since, the head is an older
+ * one, or, for a null version, its place is not known any more: then the head counts too. */
+static enum fgw_err add_marked_key(struct version_page *page, struct cql_row *head,
+                                   struct fgw_error *error)
+{
+    struct fgw_id marker = {0};
+    enum fgw_err err = marker_id(page, head, &marker, error);
+    if (err != FGW_OK) {
+        return err;
+    }
+    if (fgw_id_is_zero(&marker) ||
+        memcmp(&head->object.version_id, &marker, sizeof marker) < 0) {
+        head->object.latest = true;
+        if (fgw_lister_add(&page->lister, &head->object) == FGW_LISTER_DONE) {
+            return FGW_OK;
+        }
+        marker = head->object.version_id;
+    }
+    return add_below(page, head, &marker, error);
+}
+
 /* -- the page ------------------------------------------------------------------------------------------ */
 
 static enum fgw_err add_key(struct version_page *page, struct cql_row *head,
@@ -225,9 +246,7 @@ static enum fgw_err add_key(struct version_page *page, struct cql_row *head,
 {
     const struct fgw_list_query *query = page->query;
     if (query->has_after_version && fgw_bytes_eq(head->object.key, query->after)) {
-        struct fgw_id marker;
-        enum fgw_err err = marker_id(page, head, &marker, error);
-        return err == FGW_OK ? add_below(page, head, &marker, error) : err;
+        return add_marked_key(page, head, error);
     }
     head->object.latest = true;
     if (fgw_lister_add(&page->lister, &head->object) == FGW_LISTER_DONE) {

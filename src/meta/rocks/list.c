@@ -165,6 +165,13 @@ static void marker_id(const struct fgw_list_query *query, const struct fgw_objec
     }
 }
 
+/* The marker's version was deleted since: the head is an older one, or, for a null version, its place
+ * is not known any more and the key is listed again rather than left out. */
+static bool marker_is_gone(const struct fgw_object *head, const struct fgw_id *marker)
+{
+    return fgw_id_is_zero(marker) || memcmp(&head->version_id, marker, sizeof head->version_id) < 0;
+}
+
 /* One key: its head unless the marker lies behind it, then the noncurrent versions. */
 static enum fgw_err add_key(struct version_scan *scan, struct fgw_lister *lister, size_t index)
 {
@@ -179,7 +186,9 @@ static enum fgw_err add_key(struct version_scan *scan, struct fgw_lister *lister
     if (query->has_after_version && fgw_bytes_eq(key, query->after)) {
         struct fgw_id marker;
         marker_id(query, &head.object, &head.state, &marker);
-        return add_noncurrent(scan, lister, key, &marker);
+        if (!marker_is_gone(&head.object, &marker)) {
+            return add_noncurrent(scan, lister, key, &marker);
+        }
     }
     head.object.latest = true;
     if (fgw_lister_add(lister, &head.object) == FGW_LISTER_DONE) {
@@ -217,7 +226,8 @@ enum fgw_err rocks_version_list(struct fgw_meta *meta, struct fgw_arena *arena,
     /* every key gives at least one entry, so max + 2 heads are enough for a page (the first may be
      * the marker's own) */
     struct version_scan scan = {.common = {.arena = arena, .bucket = bucket},
-                                .rocks = rocks_of(meta), .query = query,
+                                .rocks = rocks_of(meta),
+                                .query = query,
                                 .head_max = query->max + 2U};
     struct fgw_list_query heads_query = *query;
     heads_query.max = query->max + 2;

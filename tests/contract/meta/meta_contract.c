@@ -20,6 +20,7 @@ static const struct {
     {"versions", case_versions},
     {"null versions", case_null_versions},
     {"delete markers in lists", case_delete_markers_in_lists},
+    {"deleting while paging", case_deleting_while_paging},
     {"lists match a model", case_lists_match_model},
     {"version pages match a model", case_version_pages_match_model},
     {"multipart", case_multipart},

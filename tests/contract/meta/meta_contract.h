@@ -54,6 +54,6 @@ extern contract_case case_buckets, case_bucket_list_pages, case_objects, case_co
     case_one_winner, case_counter, case_versions, case_null_versions, case_delete_markers_in_lists,
     case_lists_match_model, case_version_pages_match_model, case_multipart, case_complete_once,
     case_upload_list, case_identities, case_delete_bucket_race, case_update_object, case_blob_live,
-    case_odd_keys;
+    case_odd_keys, case_deleting_while_paging;
 
 #endif

@@ -517,6 +517,17 @@ static void fill_and_free(struct fixture *f, const char *mount_point, size_t wri
     fgw_error_init(&error);
     assert_int_equal(fgw_kv_writable(f->kv, &error), FGW_ERR_READ_ONLY);
     assert_value(f, FGW_KV_NAMES, "before", "1");
+    struct fgw_kv_iter *iter =
+        fgw_kv_iter_new(f->kv, FGW_KV_NAMES, fgw_bytes(NULL, 0), fgw_bytes(NULL, 0), NULL);
+    assert_int_equal(fgw_kv_reopen(f->kv, NULL), FGW_ERR_AGAIN);
+    fgw_kv_iter_free(iter);
+    err = fgw_kv_reopen(f->kv, NULL);
+    assert_true(err == FGW_OK || err == FGW_ERR_NOSPACE);
+    struct fgw_buf value;
+    fgw_buf_init(&value, 0);
+    assert_int_equal(fgw_kv_get(f->kv, FGW_KV_NAMES, FGW_LIT("before"), false, &value),
+                     err == FGW_OK ? FGW_OK : FGW_ERR_UNAVAILABLE);
+    fgw_buf_deinit(&value);
     close_store(f);
     for (int i = 0; i < 3; i++) {
         struct fgw_kv *again = NULL;
@@ -526,6 +537,9 @@ static void fill_and_free(struct fixture *f, const char *mount_point, size_t wri
     }
     assert_int_equal(mount("tmpfs", mount_point, "tmpfs", MS_REMOUNT, "size=64m"), 0);
     open_small(f, mount_point, write_buffer_bytes);
+    assert_read_only_never(f);
+    assert_int_equal(fgw_kv_reopen(f->kv, NULL), FGW_OK);
+    assert_value(f, FGW_KV_NAMES, "before", "1");
     assert_read_only_never(f);
     close_store(f);
     assert_int_equal(umount(mount_point), 0);

@@ -160,7 +160,7 @@ struct sim_proc {
     int sites; /* kill sites passed */
     int points[FGW_MIGRATE_POINTS];
     int ddl_sent;
-    int ddl_strayed; /* sent after a pause that cost the lease: at most one */
+    int ddl_strayed;                    /* sent after a pause that cost the lease: at most one */
     int writes;                         /* effects submitted */
     uint64_t looked_us[SIM_TABLES_MAX]; /* last read_table, by table index */
 };

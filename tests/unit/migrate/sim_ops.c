@@ -201,6 +201,9 @@ static void check_holder(struct sim_proc *proc, const char *text)
         return;
     }
     bool stopped = proc->pause_us > 0 && proc->pause_at >= 0 && proc->sites > proc->pause_at;
+    for (int i = 0; i < sim->proc_count; i++) {
+        stopped = stopped || sim->procs[i]->options.even_if_alive; /* fenced from outside */
+    }
     if (!stopped || ++proc->ddl_strayed > 1) {
         sim_fail(sim, "%s sends without the lease: %s", proc->name, text);
     }

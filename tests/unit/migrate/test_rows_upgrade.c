@@ -628,7 +628,7 @@ static void finding_text(void **state)
         " missing: expires_at timestamp, status text\n"
         "  cause     not created by a migration (no journal entry); table has no rows\n"
         "  state     nothing changed; version 0; lock released (epoch 1)\n"
-        "  next      fgw migrate repair --keyspace ks\n");
+        "  next      fgw migrate repair --apply --allow-drop-empty --keyspace ks\n");
 }
 
 static void commands_that_read_never_write(void **state)

@@ -54,6 +54,9 @@ enum fgw_err read_blob(struct fgw_storage *storage, const struct fgw_cid *root,
  * its root is made up. */
 enum fgw_err put_large(struct fgw_storage *storage, const struct fgw_storage_owner *owner,
                        size_t size, unsigned seed, struct fgw_cid *out_root);
+/* The same as an object: its row as put_object writes it. */
+enum fgw_err put_large_object(struct fgw_storage *storage, const char *key, unsigned owner_number,
+                              size_t size, unsigned seed);
 /* The bytes put_large writes. */
 void fill_large(uint8_t *out, size_t size, unsigned seed);
 /* Is there a row of this table of the index? */

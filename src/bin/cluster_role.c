@@ -1,0 +1,494 @@
+/* cluster_role.c: see cluster_role.h. Until requests are served a signal ends the process at once;
+ * while migrations may hold their lock, after it was given back. */
+#include "bin/cluster_role.h"
+
+#include <jansson.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "bin/cql_settings.h"
+#include "bin/database.h"
+#include "bin/schema.h"
+#include "bin/server.h"
+#include "blobs/replicated.h"
+#include "cluster/cluster.h"
+#include "console/admin.h"
+#include "event/fiber.h"
+#include "node/node.h"
+
+enum { RETRY_MS = 1000 };
+
+struct role {
+    struct fgw_config config;
+    bool storage_node;
+    struct fgw_server *server;
+    struct fgw_bytes *secrets;
+    uint8_t cluster_id[FGW_CLUSTER_ID_SIZE];
+    struct fgw_storage *storage;
+    struct fgw_remotes *remotes;
+    struct fgw_cluster *cluster;
+    struct fgw_blobs *blobs;
+    struct fgw_database *database;
+    _Atomic(struct fgw_node *) node;
+    struct fgw_s3 *s3;
+    struct fgw_admin admin;
+    bool stopped; /* by a signal, while the schema was waited for */
+};
+
+static int fail(const struct fgw_error *error, enum fgw_err err)
+{
+    (void)fprintf(stderr, "fgw: error: %s\n",
+                  error->message[0] != '\0' ? error->message : fgw_err_text(err));
+    return fgw_exit_of_error(err, error);
+}
+
+static void set_health(void *context, const char *what, const char *text)
+{
+    struct role *role = context;
+    fgw_health_set(fgw_server_health(role->server), what, text);
+}
+
+/* -- the database -------------------------------------------------------------------------------- */
+
+struct looking {
+    struct role *role;
+    struct fgw_cql_config *config;
+    int exit_code;
+};
+
+/* What others may still bring about (a database, a keyspace, a migration) is waited for. */
+static bool worth_waiting(enum fgw_migrate_exit exit)
+{
+    return exit == FGW_MIGRATE_EXIT_USAGE || exit == FGW_MIGRATE_EXIT_PENDING ||
+           exit == FGW_MIGRATE_EXIT_UNREACHABLE || exit == FGW_MIGRATE_EXIT_LOCKED ||
+           exit == FGW_MIGRATE_EXIT_LOST;
+}
+
+/* One attempt: FGW_OK, FGW_ERR_AGAIN, or FGW_ERR_CONFIG with looking->exit_code. */
+static enum fgw_err look_once(struct looking *looking, struct fgw_cql_client *client)
+{
+    struct role *role = looking->role;
+    struct fgw_health *health = fgw_server_health(role->server);
+    struct fgw_error error;
+    fgw_error_init(&error);
+    enum fgw_err err =
+        fgw_cql_client_wait_ready(client, fgw_loop_now_ms(fgw_loop_current()) + RETRY_MS, &error);
+    if (err == FGW_OK) {
+        set_health(role, "database", NULL);
+        enum fgw_migrate_exit exit = fgw_schema_at_start(&role->config, client, health);
+        if (exit != FGW_MIGRATE_EXIT_OK) {
+            looking->exit_code = (int)exit;
+            return worth_waiting(exit) ? FGW_ERR_AGAIN : FGW_ERR_CONFIG;
+        }
+        err = fgw_cluster_identify(client, role->config.cql_keyspace, role->storage_node,
+                                   role->cluster_id, &error);
+    }
+    if (err != FGW_OK) {
+        set_health(role, "database", fgw_error_message(&error));
+        return FGW_ERR_AGAIN;
+    }
+    return FGW_OK;
+}
+
+/* Until the tables are there and say which cluster this is. */
+static void look_for_cluster(void *arg, unsigned index)
+{
+    struct looking *looking = arg;
+    struct role *role = looking->role;
+    if (index != 0) {
+        return;
+    }
+    struct fgw_cql_client *client = fgw_cql_client_new(fgw_loop_current(), looking->config);
+    enum fgw_err err = FGW_ERR_AGAIN;
+    while (!fgw_schema_stop_requested(NULL) && err == FGW_ERR_AGAIN) {
+        err = look_once(looking, client);
+        if (err == FGW_ERR_AGAIN) {
+            fgw_fiber_sleep_ms(RETRY_MS);
+        }
+    }
+    if (err == FGW_OK) {
+        set_health(role, "database", NULL);
+        looking->exit_code = FGW_EXIT_OK;
+    }
+    fgw_cql_client_free(client);
+}
+
+static int find_cluster(struct role *role)
+{
+    struct fgw_error error;
+    struct looking looking = {.role = role, .exit_code = FGW_EXIT_INTERNAL};
+    fgw_error_init(&error);
+    set_health(role, "database", "connecting to the database");
+    enum fgw_err err = fgw_cql_config_of(&role->config, &looking.config, &error);
+    if (err != FGW_OK) {
+        return fail(&error, err);
+    }
+    fgw_schema_stop_on_signals();
+    fgw_workers_run(fgw_server_workers(role->server), look_for_cluster, &looking);
+    fgw_schema_signals_back();
+    fgw_cql_config_free(looking.config);
+    role->stopped = fgw_schema_stop_requested(NULL);
+    return looking.exit_code;
+}
+
+/* -- the store ----------------------------------------------------------------------------------- */
+
+static int open_storage(struct role *role)
+{
+    const struct fgw_config *config = &role->config;
+    struct fgw_error error;
+    fgw_error_init(&error);
+    struct fgw_storage_options options = {
+        .path = config->data_dir,
+        .memory_bytes = config->memory_bytes / 2,
+        .group_size_bytes = config->group_size_bytes,
+        .min_free_bytes = config->min_free_bytes == FGW_CONFIG_AUTO ? 0 : config->min_free_bytes,
+        .sync_off = config->sync == FGW_CONFIG_SYNC_OFF,
+        .release_delay_ms = config->release_delay_ms,
+        .sweep_grace_ms = config->sweep_grace_ms,
+        .dead_percent = config->dead_percent,
+        .cluster_id = role->cluster_id,
+    };
+    enum fgw_err err = fgw_storage_open(&options, &role->storage, &error);
+    if (err != FGW_OK) {
+        return fail(&error, err);
+    }
+    if (memcmp(fgw_storage_cluster_id(role->storage), role->cluster_id, FGW_CLUSTER_ID_SIZE) != 0) {
+        (void)fgw_error_set(&error, FGW_ERR_CONFIG,
+                            "%s belongs to another cluster than keyspace %s (see fgw node adopt)",
+                            config->data_dir, config->cql_keyspace);
+        return fail(&error, FGW_ERR_CONFIG);
+    }
+    if (options.sync_off) {
+        fgw_log_warn("storage", "FGW_SYNC=off: writes are acknowledged before they are on disk and "
+                                "can be lost; for benchmarks and throw-away data only");
+    }
+    return FGW_EXIT_OK;
+}
+
+/* -- registry and blobs -------------------------------------------------------------------------- */
+
+static void on_renewed(void *context, uint64_t sent_boot_ms)
+{
+    struct role *role = context;
+    struct fgw_node *node = role->node;
+    if (node != NULL) {
+        fgw_node_renewed(node, sent_boot_ms);
+    }
+}
+
+static void on_fenced(void *context, uint64_t higher_epoch)
+{
+    struct role *role = context;
+    struct fgw_node *node = role->node;
+    if (node != NULL) {
+        fgw_node_fence(node, higher_epoch);
+    }
+}
+
+static enum fgw_err may_acknowledge(void *context)
+{
+    struct role *role = context;
+    struct fgw_node *node = role->node;
+    return node == NULL ? FGW_ERR_CANCELLED : fgw_node_may_acknowledge(node);
+}
+
+static struct fgw_cql_client *client_of_worker(void *context)
+{
+    struct role *role = context;
+    return fgw_database_client(role->database);
+}
+
+static void make_blobs(struct role *role)
+{
+    const struct fgw_config *config = &role->config;
+    unsigned workers = fgw_workers_count(fgw_server_workers(role->server));
+    struct fgw_cluster_options cluster = {
+        .workers = fgw_server_workers(role->server),
+        .client = client_of_worker,
+        .client_context = role,
+        .keyspace = config->cql_keyspace,
+        .replicas = config->replicas,
+        .min_replicas = config->min_replicas,
+        .storage = role->storage,
+        .node_id = config->node_id,
+        .zone = config->zone,
+        .host = config->host,
+        .url = config->node_url,
+        .renewed = on_renewed,
+        .fenced = on_fenced,
+        .health = set_health,
+        .context = role,
+    };
+    role->cluster = fgw_cluster_new(&cluster);
+    role->remotes = fgw_remotes_new(workers, role->secrets, config->cluster_secrets.count);
+    struct fgw_replicated_options blobs = {.placement = fgw_cluster_placement(role->cluster),
+                                           .remotes = role->remotes,
+                                           .workers = workers,
+                                           .storage = role->storage,
+                                           .may_acknowledge = may_acknowledge,
+                                           .local_context = role};
+    role->blobs = fgw_blobs_replicated_new(&blobs);
+}
+
+static int open_database(struct role *role)
+{
+    struct fgw_error error;
+    fgw_error_init(&error);
+    enum fgw_err err =
+        fgw_database_open(&role->config, role->server, role->blobs, &role->database, &error);
+    role->stopped = fgw_schema_stop_requested(NULL);
+    return err == FGW_OK ? FGW_EXIT_OK : fail(&error, err);
+}
+
+/* Until it is done, or another store has this node's name. */
+static int join(struct role *role)
+{
+    for (;;) {
+        struct fgw_error error;
+        fgw_error_init(&error);
+        set_health(role, "registry", "joining the cluster");
+        enum fgw_err err = fgw_cluster_join(role->cluster, &error);
+        if (err == FGW_OK) {
+            set_health(role, "registry", NULL);
+            return FGW_EXIT_OK;
+        }
+        if (err == FGW_ERR_IN_USE) {
+            return fail(&error, err);
+        }
+        set_health(role, "registry", fgw_error_message(&error));
+        (void)sleep(1);
+    }
+}
+
+/* -- serving ------------------------------------------------------------------------------------- */
+
+static void start_node(struct role *role)
+{
+    struct fgw_node_options options = {.storage = role->storage,
+                                       .workers = fgw_server_workers(role->server),
+                                       .secrets = role->secrets,
+                                       .secret_count = role->config.cluster_secrets.count,
+                                       .epoch = fgw_cluster_epoch(role->cluster)};
+    role->node = fgw_node_new(&options);
+    fgw_server_set_block_api(role->server, fgw_node_handle, role->node);
+    fgw_storage_start_care(role->storage, fgw_database_blob_live, role->database);
+}
+
+static void write_metrics(void *context, struct fgw_buf *out)
+{
+    struct role *role = context;
+    struct fgw_cluster_stats cluster;
+    struct fgw_replicated_stats blobs;
+    fgw_cluster_stats(role->cluster, &cluster);
+    fgw_blobs_replicated_stats(role->blobs, &blobs);
+    fgw_metrics_gauge(out, "fgw_cluster_stores", "Stores in the map.", cluster.stores);
+    fgw_metrics_gauge(out, "fgw_cluster_stores_suspect", "Stores that failed lately.",
+                      cluster.stores_suspect);
+    fgw_metrics_gauge(out, "fgw_cluster_sets", "Replica sets in the map.", cluster.sets);
+    fgw_metrics_gauge(out, "fgw_cluster_map_version", "Version of the map.", cluster.map_version);
+    fgw_metrics_gauge(out, "fgw_cluster_replicas_possible", "Copies that new objects get.",
+                      cluster.replicas_possible);
+    fgw_metrics_counter(out, "fgw_blobs_writes_total", "Blobs written.", blobs.writes);
+    fgw_metrics_counter(out, "fgw_blobs_writes_failed_total", "Blobs with too few copies.",
+                        blobs.writes_failed);
+    fgw_metrics_counter(out, "fgw_blobs_sets_replaced_total", "Writes that went to another set.",
+                        blobs.sets_replaced);
+    fgw_metrics_counter(out, "fgw_blobs_copies_missing_total",
+                        "Copies that acknowledged writes lack.", blobs.copies_missing);
+    fgw_metrics_counter(out, "fgw_blobs_read_failovers_total", "Reads that went on elsewhere.",
+                        blobs.read_failovers);
+    fgw_metrics_counter(out, "fgw_blobs_reads_failed_total", "Reads that nobody could serve.",
+                        blobs.reads_failed);
+    fgw_metrics_counter(out, "fgw_blobs_digests_wrong_total",
+                        "Leaves whose bytes had another digest.", blobs.digests_wrong);
+    if (role->node != NULL) {
+        struct fgw_node_stats node;
+        fgw_node_stats(role->node, &node);
+        fgw_metrics_gauge(out, "fgw_node_sessions", "Open block API sessions.", node.sessions);
+        fgw_metrics_counter(out, "fgw_node_requests_total", "Block API requests.", node.requests);
+        fgw_metrics_counter(out, "fgw_node_refused_total", "Sessions without the secret.",
+                            node.refused);
+        fgw_metrics_gauge(out, "fgw_node_fenced", "1 when nothing is acknowledged.", node.fenced);
+    }
+}
+
+static void add_status(void *context, json_t *status)
+{
+    struct role *role = context;
+    struct fgw_cluster_stats stats;
+    struct fgw_buf text;
+    fgw_cluster_stats(role->cluster, &stats);
+    fgw_buf_init(&text, 0);
+    fgw_cluster_json(role->cluster, &text);
+    json_t *nodes = json_loadb((const char *)text.ptr, text.len, 0, NULL);
+    fgw_buf_deinit(&text);
+    (void)json_object_set_new(status, "version", json_string(fgw_version()));
+    (void)json_object_set_new(status, "role", json_string("kuri"));
+    (void)json_object_set_new(status, "ready",
+                              json_boolean(fgw_health_ready(fgw_server_health(role->server))));
+    (void)json_object_set_new(status, "endpoint", json_string(fgw_server_endpoint(role->server)));
+    (void)json_object_set_new(status, "epoch", json_integer((json_int_t)stats.epoch));
+    (void)json_object_set_new(status, "map_version", json_integer((json_int_t)stats.map_version));
+    (void)json_object_set_new(status, "sets", json_integer((json_int_t)stats.sets));
+    (void)json_object_set_new(status, "replicas_possible",
+                              json_integer((json_int_t)stats.replicas_possible));
+    (void)json_object_set_new(status, "nodes", nodes == NULL ? json_array() : nodes);
+    if (stats.replicas_possible < role->config.replicas) {
+        (void)json_object_set_new(status, "warning",
+                                  json_string("fewer stores than FGW_REPLICAS: new objects have "
+                                              "fewer copies"));
+    }
+}
+
+static int start_engine(struct role *role)
+{
+    const struct fgw_config *config = &role->config;
+    struct fgw_meta *meta = fgw_database_meta(role->database);
+    struct fgw_s3_options options = {
+        .meta = meta,
+        .blobs = role->blobs,
+        .workers = config->threads,
+        .region = config->region,
+        .locations = config->locations.items,
+        .location_count = config->locations.count,
+        .domains = config->domains.items,
+        .domain_count = config->domains.count,
+        .strict_aws = config->s3_strict_aws,
+        .root_access_key = config->root_access_key,
+        .root_secret_key = config->root_secret_key,
+        .internal = fgw_server_internal,
+        .internal_context = role->server,
+        .done = fgw_server_done,
+        .done_context = role->server,
+    };
+    role->s3 = fgw_s3_new(&options);
+    fgw_metrics_register(fgw_server_metrics(role->server), write_metrics, role);
+    int exit_code = FGW_EXIT_OK;
+    if (role->storage_node) {
+        role->admin = (struct fgw_admin){.meta = meta,
+                                         .root_id = fgw_s3_root_id(role->s3),
+                                         .root_access_key = config->root_access_key,
+                                         .region = config->region,
+                                         .status = add_status,
+                                         .status_context = role};
+        exit_code = fgw_server_start_admin(role->server, &role->admin);
+    }
+    if (exit_code == FGW_EXIT_OK) {
+        fgw_server_attach(role->server, role->s3);
+        fgw_log_info("server", "%s serves S3 at %s", config->node_id,
+                     fgw_server_endpoint(role->server));
+    }
+    return exit_code;
+}
+
+/* -- life ---------------------------------------------------------------------------------------- */
+
+static int start(struct role *role)
+{
+    int exit_code = find_cluster(role);
+    if (exit_code == FGW_EXIT_OK && role->storage_node) {
+        exit_code = open_storage(role);
+    }
+    if (exit_code == FGW_EXIT_OK) {
+        make_blobs(role);
+        exit_code = open_database(role);
+    }
+    if (role->stopped) {
+        return FGW_EXIT_OK;
+    }
+    exit_code = exit_code == FGW_EXIT_OK ? join(role) : exit_code;
+    if (exit_code == FGW_EXIT_OK) {
+        if (role->storage_node) {
+            start_node(role);
+        }
+        fgw_cluster_start(role->cluster);
+        exit_code = start_engine(role);
+    }
+    return exit_code;
+}
+
+static void close_worker(void *arg, unsigned index)
+{
+    struct role *role = arg;
+    fgw_blobs_replicated_close_worker(role->blobs, index);
+    fgw_remotes_close_worker(role->remotes, index);
+}
+
+static void close_all(struct role *role)
+{
+    fgw_cluster_stop(role->cluster);
+    fgw_node_stop(role->node);
+    if (role->storage != NULL) {
+        fgw_storage_stop_care(role->storage);
+    }
+    fgw_s3_free(role->s3);
+    if (role->blobs != NULL) {
+        fgw_workers_run(fgw_server_workers(role->server), close_worker, role);
+    }
+    fgw_database_close(role->database);
+    fgw_blobs_replicated_free(role->blobs);
+    fgw_remotes_free(role->remotes);
+    fgw_cluster_free(role->cluster);
+    fgw_node_free(role->node);
+    if (role->storage != NULL) {
+        fgw_storage_close(role->storage);
+    }
+    fgw_server_free(role->server);
+}
+
+/* What these roles cannot do yet is said, never passed over. */
+static int check_settings(const struct role *role)
+{
+    const struct fgw_config *config = &role->config;
+    if (role->storage_node && config->tls_cert != NULL) {
+        (void)fprintf(stderr, "fgw: error: FGW_TLS_CERT: the block API of a storage node is not "
+                              "served over TLS by this build; put TLS on the proxies\n");
+        return FGW_EXIT_USAGE;
+    }
+    if (config->backend_nodes.count > 0) {
+        fgw_log_info("cluster", "FGW_BACKEND_NODES is not needed: the registry in the database "
+                                "names the nodes");
+    }
+    if (config->values[FGW_SETTING_NODE_DOWN_AFTER].source != FGW_CONFIG_FROM_DEFAULT) {
+        fgw_log_warn("cluster", "FGW_NODE_DOWN_AFTER has no effect: this build does not repair "
+                                "the copies of a lost node by itself");
+    }
+    return FGW_EXIT_OK;
+}
+
+static void take_secrets(struct role *role)
+{
+    size_t count = role->config.cluster_secrets.count;
+    role->secrets = fgw_xcalloc(count + 1, sizeof *role->secrets);
+    for (size_t i = 0; i < count; i++) {
+        role->secrets[i] = fgw_bytes_str(role->config.cluster_secrets.items[i]);
+    }
+}
+
+int fgw_cluster_role_run(const struct fgw_command *command, bool storage_node)
+{
+    struct role role = {.storage_node = storage_node};
+    struct fgw_config_input input = {0};
+    if (fgw_command_config(command, &input, &role.config) != FGW_OK) {
+        return FGW_EXIT_USAGE;
+    }
+    take_secrets(&role);
+    int exit_code = check_settings(&role);
+    if (exit_code == FGW_EXIT_OK) {
+        exit_code = fgw_server_start(&role.config, storage_node ? "kuri" : "proxy", &role.server);
+    }
+    if (role.server != NULL) {
+        exit_code = start(&role);
+        if (exit_code == FGW_EXIT_OK && !role.stopped) {
+            fgw_server_run(role.server);
+        } else {
+            fgw_server_stop(role.server);
+        }
+        close_all(&role);
+    }
+    fgw_xfree(role.secrets);
+    fgw_config_deinit(&role.config);
+    return exit_code;
+}

@@ -1,0 +1,59 @@
+/* leaf.c: see leaf.h. */
+#include "blobs/leaf.h"
+
+#include "base/crc.h"
+#include "event/fiber.h"
+
+enum { HASH_STEP = 64 * 1024, FIRST_CAPACITY = 16 * 1024 };
+
+void fgw_leaf_begin(struct fgw_leaf *leaf)
+{
+    leaf->len = 0;
+    leaf->crc32c = 0;
+    fgw_digest_begin(&leaf->sha256, FGW_DIGEST_SHA256);
+}
+
+static void make_room(struct fgw_leaf *leaf, size_t more)
+{
+    size_t capacity = leaf->capacity;
+    while (capacity - leaf->len < more) {
+        capacity = capacity == 0 ? FIRST_CAPACITY : capacity * 4;
+        capacity = capacity > FGW_STORAGE_BLOCK_MAX ? FGW_STORAGE_BLOCK_MAX : capacity;
+    }
+    if (capacity != leaf->capacity) {
+        leaf->bytes = fgw_xrealloc(leaf->bytes, capacity);
+        leaf->capacity = capacity;
+    }
+}
+
+void fgw_leaf_fill(struct fgw_leaf *leaf, struct fgw_bytes *rest)
+{
+    while (rest->len > 0 && !fgw_leaf_full(leaf)) {
+        size_t room = FGW_STORAGE_BLOCK_MAX - leaf->len;
+        struct fgw_bytes piece = fgw_bytes_sub(*rest, 0, room < HASH_STEP ? room : HASH_STEP);
+        make_room(leaf, piece.len);
+        memcpy(leaf->bytes + leaf->len, piece.ptr, piece.len);
+        fgw_digest_update(&leaf->sha256, piece);
+        leaf->crc32c = fgw_crc32c(leaf->crc32c, piece);
+        leaf->len += piece.len;
+        *rest = fgw_bytes_sub(*rest, piece.len, SIZE_MAX);
+        if (rest->len > 0) {
+            fgw_fiber_yield();
+        }
+    }
+}
+
+struct fgw_storage_block fgw_leaf_end(struct fgw_leaf *leaf)
+{
+    uint8_t digest[FGW_SHA256_SIZE];
+    fgw_digest_end(&leaf->sha256, digest);
+    return (struct fgw_storage_block){fgw_cid_make(FGW_CODEC_RAW, digest), leaf->crc32c,
+                                      fgw_bytes(leaf->bytes, leaf->len)};
+}
+
+void fgw_leaf_deinit(struct fgw_leaf *leaf)
+{
+    fgw_digest_deinit(&leaf->sha256);
+    fgw_xfree(leaf->bytes);
+    leaf->bytes = NULL;
+}

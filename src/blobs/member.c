@@ -1,0 +1,208 @@
+/* member.c: one member of a replica set: the own store, or another by the block API; and work on
+ * several members side by side. */
+#include "base/clock.h"
+#include "base/log.h"
+#include "blobs/replicated_internal.h"
+
+static bool is_local(const struct fgw_member *member)
+{
+    return fgw_member_of(member)->local && member->replicated->options.storage != NULL;
+}
+
+static struct fgw_remote_target target_of(const struct fgw_member *member)
+{
+    return (struct fgw_remote_target){fgw_member_of(member), member->set->id, member->set->epoch};
+}
+
+static struct fgw_blockapi_owner wire_owner(const struct fgw_storage_owner *owner, uint64_t extent)
+{
+    struct fgw_blockapi_owner wire = {.extent = extent, .key = owner->key};
+    memcpy(wire.bucket_id, owner->bucket_id, sizeof wire.bucket_id);
+    memcpy(wire.owner_id, owner->owner_id, sizeof wire.owner_id);
+    return wire;
+}
+
+static enum fgw_err may_acknowledge(const struct fgw_member *member)
+{
+    const struct fgw_replicated_options *options = &member->replicated->options;
+    return options->may_acknowledge == NULL ? FGW_OK
+                                            : options->may_acknowledge(options->local_context);
+}
+
+/* -- holds --------------------------------------------------------------------------------------- */
+
+static enum fgw_err accept(struct fgw_storage_op *op, struct fgw_storage_txn *txn)
+{
+    (void)op;
+    (void)txn;
+    return FGW_OK;
+}
+
+static enum fgw_err hold_locally(const struct fgw_member *member,
+                                 const struct fgw_member_hold *hold,
+                                 const struct fgw_storage_block *block)
+{
+    struct fgw_storage_hold taken = {.owner = hold->owner,
+                                     .extent = hold->extent,
+                                     .root = *hold->root,
+                                     .size_bytes = hold->size,
+                                     .block = block,
+                                     .listed = true};
+    struct fgw_storage_op op = {
+        .name = "hold", .evaluate = accept, .holds = &taken, .hold_count = 1};
+    enum fgw_err err = may_acknowledge(member);
+    if (err == FGW_OK) {
+        err = fgw_storage_commit(member->replicated->options.storage, &op);
+    }
+    return err == FGW_OK ? may_acknowledge(member) : err;
+}
+
+enum fgw_err fgw_member_hold(const struct fgw_member *member, const struct fgw_member_hold *hold,
+                             const struct fgw_storage_block *block, struct fgw_error *error)
+{
+    if (is_local(member)) {
+        return hold_locally(member, hold, block);
+    }
+    struct fgw_remotes *remotes = member->replicated->options.remotes;
+    struct fgw_remote_target target = target_of(member);
+    struct fgw_blockapi_owner owner = wire_owner(hold->owner, hold->extent);
+    return block != NULL ? fgw_remote_put(remotes, &target, &owner, block, error)
+                         : fgw_remote_hold(remotes, &target, &owner, hold->root, hold->size, error);
+}
+
+void fgw_member_release(const struct fgw_member *member, const struct fgw_member_hold *hold)
+{
+    const struct fgw_replicated_options *options = &member->replicated->options;
+    if (is_local(member)) {
+        fgw_storage_release_hint(options->storage, hold->owner, hold->extent, hold->root);
+        return;
+    }
+    struct fgw_error error;
+    struct fgw_remote_target target = target_of(member);
+    struct fgw_blockapi_owner owner = wire_owner(hold->owner, hold->extent);
+    fgw_error_init(&error);
+    /* a hint: the sweeper finds what it missed */
+    (void)!fgw_remote_hint(options->remotes, &target, true, &owner, hold->root, &error);
+}
+
+/* -- writing ------------------------------------------------------------------------------------- */
+
+enum fgw_err fgw_member_writer_open(const struct fgw_member *member,
+                                    const struct fgw_storage_owner *owner, uint64_t extent,
+                                    struct fgw_member_writer *out_writer, struct fgw_error *error)
+{
+    if (is_local(member)) {
+        enum fgw_err err = may_acknowledge(member);
+        return err != FGW_OK ? err
+                             : fgw_storage_writer_new(member->replicated->options.storage, owner,
+                                                      extent, UINT64_MAX, &out_writer->local);
+    }
+    struct fgw_remote_target target = target_of(member);
+    struct fgw_blockapi_owner wire = wire_owner(owner, extent);
+    return fgw_remote_writer_new(member->replicated->options.remotes, &target, &wire, UINT64_MAX,
+                                 &out_writer->remote, error);
+}
+
+enum fgw_err fgw_member_writer_add(struct fgw_member_writer *writer,
+                                   const struct fgw_storage_block *block, bool leaf,
+                                   struct fgw_error *error)
+{
+    return writer->local != NULL ? fgw_storage_writer_add(writer->local, block, leaf)
+                                 : fgw_remote_writer_add(writer->remote, block, leaf, error);
+}
+
+enum fgw_err fgw_member_writer_finish(const struct fgw_member *member,
+                                      struct fgw_member_writer *writer, const struct fgw_cid *root,
+                                      uint64_t size, struct fgw_error *error)
+{
+    if (writer->local == NULL) {
+        return fgw_remote_writer_finish(writer->remote, root, size, error);
+    }
+    enum fgw_err err = fgw_storage_writer_finish(writer->local, root, size);
+    return err == FGW_OK ? may_acknowledge(member) : err;
+}
+
+void fgw_member_writer_close(struct fgw_member_writer *writer)
+{
+    fgw_storage_writer_free(writer->local);
+    fgw_remote_writer_free(writer->remote);
+    *writer = (struct fgw_member_writer){NULL, NULL};
+}
+
+/* -- reading ------------------------------------------------------------------------------------- */
+
+enum fgw_err fgw_member_reader_open(const struct fgw_member *member,
+                                    const struct fgw_extent *extent, uint64_t offset, uint64_t len,
+                                    struct fgw_member_reader *out_reader, struct fgw_error *error)
+{
+    if (!is_local(member)) {
+        struct fgw_remote_target target = target_of(member);
+        return fgw_remote_reader_new(member->replicated->options.remotes, &target, &extent->root,
+                                     extent->size, offset, len, &out_reader->remote, error);
+    }
+    struct fgw_storage_reader *reader;
+    enum fgw_err err =
+        fgw_storage_reader_open(member->replicated->options.storage, &extent->root, NULL, &reader);
+    if (err == FGW_OK && fgw_storage_reader_size(reader) != extent->size) {
+        fgw_storage_reader_close(reader);
+        err = FGW_ERR_CORRUPT;
+    }
+    if (err == FGW_OK) {
+        out_reader->local = reader;
+    }
+    return err;
+}
+
+void fgw_member_reader_close(struct fgw_member_reader *reader)
+{
+    fgw_storage_reader_close(reader->local);
+    fgw_remote_reader_free(reader->remote);
+    *reader = (struct fgw_member_reader){NULL, NULL};
+}
+
+/* -- what it shows ------------------------------------------------------------------------------- */
+
+void fgw_member_report(const struct fgw_member *member, enum fgw_err err,
+                       const struct fgw_cid *root)
+{
+    const struct fgw_placement *placement = member->replicated->options.placement;
+    enum fgw_placement_event event = err == FGW_OK            ? FGW_PLACEMENT_GOOD
+                                     : err == FGW_ERR_NOSPACE ? FGW_PLACEMENT_FULL
+                                     : err == FGW_ERR_CORRUPT || err == FGW_ERR_NOT_FOUND
+                                         ? FGW_PLACEMENT_DAMAGED
+                                         : FGW_PLACEMENT_FAILED;
+    placement->report(placement->context, fgw_member_of(member)->store_id, event, root);
+}
+
+/* -- side by side -------------------------------------------------------------------------------- */
+
+struct lane {
+    void (*fn)(void *context, unsigned index);
+    void *context;
+    unsigned index;
+    struct fgw_wait *wait;
+};
+
+static void run_lane(void *arg)
+{
+    struct lane *lane = arg;
+    lane->fn(lane->context, lane->index);
+    fgw_wait_signal(lane->wait);
+}
+
+void fgw_member_run_all(unsigned count, void (*fn)(void *context, unsigned index), void *context)
+{
+    struct lane lanes[FGW_PLACEMENT_MEMBERS_MAX];
+    struct fgw_wait wait;
+    if (count == 0) {
+        return;
+    }
+    FGW_CHECK(count <= FGW_PLACEMENT_MEMBERS_MAX);
+    fgw_wait_init(&wait, count - 1);
+    for (unsigned i = 1; i < count; i++) {
+        lanes[i] = (struct lane){fn, context, i, &wait};
+        fgw_fiber_spawn(fgw_loop_current(), run_lane, &lanes[i]);
+    }
+    fn(context, 0);
+    fgw_wait_for(&wait);
+}

@@ -1,0 +1,48 @@
+/* placement.h: which stores hold what: handed to the replicated store by whoever knows the cluster
+ * (design/cluster.md sections 1, 2). Answers are copies of a snapshot: no waiting, any worker.
+ */
+#ifndef FGW_BLOBS_PLACEMENT_H
+#define FGW_BLOBS_PLACEMENT_H
+
+#include "storage/storage.h"
+
+enum { FGW_PLACEMENT_MEMBERS_MAX = 16, FGW_PLACEMENT_ADDRESS_SIZE = 272 };
+
+struct fgw_placement_member {
+    uint8_t store_id[FGW_STORAGE_ID_SIZE];
+    uint64_t epoch;                           /* highest known of it */
+    char address[FGW_PLACEMENT_ADDRESS_SIZE]; /* "host:port" of its block API; "" when unknown */
+    bool local;                               /* this process's own store */
+    bool suspect;                             /* failed lately: last choice */
+};
+
+struct fgw_placement_set {
+    uint64_t id; /* never 0 */
+    uint64_t epoch;
+    unsigned count;
+    unsigned needed; /* durable copies that acknowledge a write */
+    struct fgw_placement_member members[FGW_PLACEMENT_MEMBERS_MAX];
+};
+
+enum fgw_placement_event {
+    FGW_PLACEMENT_GOOD,
+    FGW_PLACEMENT_FAILED, /* no connection, no answer in time, an error of the store */
+    FGW_PLACEMENT_FULL,   /* below its reserve */
+    FGW_PLACEMENT_DAMAGED /* it has bytes that are not what was asked for */
+};
+
+struct fgw_placement {
+    void *context;
+    /* A set for new bytes with `replicas` members (0: the default), as many as the cluster allows,
+     * none of `avoid`, if there is another. FGW_ERR_UNAVAILABLE when there is none. */
+    enum fgw_err (*choose)(void *context, unsigned replicas, const uint64_t *avoid,
+                           size_t avoid_count, struct fgw_placement_set *out_set,
+                           struct fgw_error *error);
+    /* FGW_ERR_NOT_FOUND: unknown here (yet); it is then looked for, which takes a moment. */
+    enum fgw_err (*resolve)(void *context, uint64_t set_id, struct fgw_placement_set *out_set);
+    /* What traffic shows of a store. root: of the blob concerned, may be NULL. */
+    void (*report)(void *context, const uint8_t store_id[FGW_STORAGE_ID_SIZE],
+                   enum fgw_placement_event event, const struct fgw_cid *root);
+};
+
+#endif

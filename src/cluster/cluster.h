@@ -1,0 +1,76 @@
+/* cluster.h: who the stores are and which sets they form, as one process sees it (design/cluster.md
+ * sections 1 and 2, metadata.md section 8; tables: migrations/shared, nodes to sets).
+ *
+ * A storage node takes its store by a conditional write that raises the store's epoch, renews by
+ * reading its row every 5 s, beats a counter, and sees to it that there are replica sets. Every
+ * process polls the map version and keeps a snapshot of nodes and sets, from which placement
+ * answers without waiting. A database that is away changes nothing: the snapshot stays.
+ * Threads: new, start, stop, free from a thread that is no worker; placement from any worker.
+ */
+#ifndef FGW_CLUSTER_CLUSTER_H
+#define FGW_CLUSTER_CLUSTER_H
+
+#include "blobs/placement.h"
+#include "cql/client.h"
+#include "event/workers.h"
+
+struct fgw_cluster;
+
+enum { FGW_CLUSTER_ID_SIZE = 16, FGW_CLUSTER_BEAT_MS = 5000, FGW_CLUSTER_POLL_MS = 2000 };
+
+/* The identity of the database: read, or made once if `create` (by whoever finds none). One fiber.
+ * FGW_ERR_NOT_FOUND: tables or id are not there yet, with a text that says which. */
+enum fgw_err fgw_cluster_identify(struct fgw_cql_client *client, const char *keyspace, bool create,
+                                  uint8_t out_id[FGW_CLUSTER_ID_SIZE],
+                                  struct fgw_error *error) FGW_MUST_CHECK;
+
+struct fgw_cluster_options {
+    struct fgw_workers *workers;
+    /* The CQL client of the calling worker. Clients go before the cluster, whose statements they
+     * know by address. */
+    struct fgw_cql_client *(*client)(void *context);
+    void *client_context;
+    const char *keyspace;
+    unsigned replicas;     /* FGW_REPLICAS */
+    unsigned min_replicas; /* FGW_MIN_REPLICAS; 0: min(2, R) with at least three stores, else 1 */
+    /* A storage node; storage NULL: a proxy. */
+    struct fgw_storage *storage;
+    const char *node_id;
+    const char *zone;
+    const char *host;
+    const char *url;
+    /* The own row showed the own epoch in a read sent then (boot clock); another process has it. */
+    void (*renewed)(void *context, uint64_t sent_boot_ms);
+    void (*fenced)(void *context, uint64_t higher_epoch);
+    /* For /readyz: text NULL: fine. */
+    void (*health)(void *context, const char *what, const char *text);
+    void *context;
+};
+
+struct fgw_cluster_stats {
+    uint64_t map_version, stores, stores_suspect, sets, epoch;
+    unsigned replicas_possible; /* copies that a new object gets now */
+    bool renewed;
+};
+
+/* Strings are copied. No I/O. */
+struct fgw_cluster *fgw_cluster_new(const struct fgw_cluster_options *options);
+/* Valid as long as the cluster. */
+const struct fgw_placement *fgw_cluster_placement(struct fgw_cluster *cluster);
+/* Takes the store (a storage node) and loads the first map; in one go, may wait 12 s for another
+ * store of the same node id. FGW_ERR_IN_USE: that one is alive (message names it); UNAVAILABLE and
+ * other errors of the database: call again. */
+enum fgw_err fgw_cluster_join(struct fgw_cluster *cluster, struct fgw_error *error) FGW_MUST_CHECK;
+/* After join: the epoch taken; 0 for a proxy. */
+uint64_t fgw_cluster_epoch(const struct fgw_cluster *cluster);
+/* Starts renewing and polling on worker 0. */
+void fgw_cluster_start(struct fgw_cluster *cluster);
+void fgw_cluster_stats(struct fgw_cluster *cluster, struct fgw_cluster_stats *out_stats);
+/* The stores, for `fgw status`: a JSON array, appended. */
+void fgw_cluster_json(struct fgw_cluster *cluster, struct fgw_buf *out);
+/* Ends what start began. Takes NULL. */
+void fgw_cluster_stop(struct fgw_cluster *cluster);
+/* After stop and after the CQL clients. Takes NULL. */
+void fgw_cluster_free(struct fgw_cluster *cluster);
+
+#endif

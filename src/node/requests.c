@@ -1,0 +1,279 @@
+/* requests.c: what a session is asked for, one request at a time. Broken payloads end the session;
+ * everything else is answered. */
+#include "base/crc.h"
+#include "node/node_internal.h"
+
+enum { RUN_BYTES = 1024 * 1024, BATCH_MAX = 1000 };
+
+static enum fgw_err accept_hold(struct fgw_storage_op *op, struct fgw_storage_txn *txn)
+{
+    (void)op;
+    (void)txn;
+    return FGW_OK;
+}
+
+/* The hold and, for a PUT, the block: durable when it returns. */
+static enum fgw_err commit_hold(struct fgw_node_session *session,
+                                const struct fgw_storage_hold *hold)
+{
+    struct fgw_storage_op op = {
+        .name = "hold", .evaluate = accept_hold, .holds = hold, .hold_count = 1};
+    enum fgw_err err = fgw_node_may_acknowledge(session->owner);
+    if (err == FGW_OK) {
+        fgw_node_working_begin(session);
+        err = fgw_storage_commit(session->owner->storage, &op);
+        fgw_node_working_end(session);
+    }
+    /* the epoch may have gone while the disk worked */
+    return err == FGW_OK ? fgw_node_may_acknowledge(session->owner) : err;
+}
+
+static enum fgw_err put(struct fgw_node_session *session, struct fgw_bytes rest)
+{
+    struct fgw_blockapi_owner from;
+    struct fgw_blockapi_block in;
+    if (fgw_blockapi_take_owner(&rest, &from) != FGW_OK ||
+        fgw_blockapi_take_block(&rest, &in) != FGW_OK) {
+        return FGW_ERR_PARSE;
+    }
+    struct fgw_storage_owner owner = fgw_node_owner(&from);
+    struct fgw_storage_block block = {in.cid, in.crc32c, in.bytes};
+    struct fgw_storage_hold hold = {.owner = &owner,
+                                    .extent = from.extent,
+                                    .root = in.cid,
+                                    .size_bytes = in.bytes.len,
+                                    .block = &block,
+                                    .listed = true};
+    enum fgw_err err = in.bytes.len > FGW_STORAGE_INLINE_MAX ? FGW_ERR_BAD_REQUEST : FGW_OK;
+    if (err == FGW_OK && fgw_crc32c(0, in.bytes) != in.crc32c) {
+        err = FGW_ERR_CORRUPT;
+    }
+    if (err == FGW_OK) {
+        err = commit_hold(session, &hold);
+    }
+    return fgw_node_answer(session, err, NULL, fgw_bytes(NULL, 0));
+}
+
+static enum fgw_err hold_copy(struct fgw_node_session *session, struct fgw_bytes rest)
+{
+    struct fgw_blockapi_owner from;
+    struct fgw_storage_hold hold = {.listed = true};
+    if (fgw_blockapi_take_owner(&rest, &from) != FGW_OK ||
+        fgw_blockapi_take_cid(&rest, &hold.root) != FGW_OK ||
+        fgw_blockapi_take_u64(&rest, &hold.size_bytes) != FGW_OK) {
+        return FGW_ERR_PARSE;
+    }
+    struct fgw_storage_owner owner = fgw_node_owner(&from);
+    hold.owner = &owner;
+    hold.extent = from.extent;
+    return fgw_node_answer(session, commit_hold(session, &hold), NULL, fgw_bytes(NULL, 0));
+}
+
+/* -- hints --------------------------------------------------------------------------------------- */
+
+/* CONFIRM and RELEASE. A confirmed hold needs no question before the sweeper's: nothing to do. For a
+ * released one the store asks the metadata before it acts. */
+static enum fgw_err hints(struct fgw_node_session *session, bool release, struct fgw_bytes rest)
+{
+    uint32_t count;
+    if (fgw_blockapi_take_u32(&rest, &count) != FGW_OK || count > BATCH_MAX) {
+        return FGW_ERR_PARSE;
+    }
+    enum fgw_err err = FGW_OK;
+    for (uint32_t i = 0; i < count && err == FGW_OK; i++) {
+        struct fgw_blockapi_owner from;
+        struct fgw_cid root;
+        err = fgw_blockapi_take_owner(&rest, &from);
+        if (err == FGW_OK) {
+            err = fgw_blockapi_take_cid(&rest, &root);
+        }
+        if (err == FGW_OK && release) {
+            struct fgw_storage_owner owner = fgw_node_owner(&from);
+            fgw_storage_release_hint(session->owner->storage, &owner, from.extent, &root);
+        }
+    }
+    return err == FGW_OK ? fgw_node_answer(session, FGW_OK, NULL, fgw_bytes(NULL, 0)) : err;
+}
+
+/* -- reading ------------------------------------------------------------------------------------- */
+
+static enum fgw_err open_blob(struct fgw_node_session *session, struct fgw_bytes *rest,
+                              struct fgw_storage_reader **out_reader, enum fgw_err *out_answer)
+{
+    struct fgw_cid root;
+    uint64_t size;
+    if (fgw_blockapi_take_cid(rest, &root) != FGW_OK ||
+        fgw_blockapi_take_u64(rest, &size) != FGW_OK) {
+        return FGW_ERR_PARSE;
+    }
+    struct fgw_storage_reader *reader = NULL;
+    enum fgw_err err = fgw_storage_reader_open(session->owner->storage, &root, NULL, &reader);
+    if (err == FGW_OK && fgw_storage_reader_size(reader) != size) {
+        fgw_storage_reader_close(reader);
+        reader = NULL;
+        err = FGW_ERR_CORRUPT;
+    }
+    *out_reader = reader;
+    *out_answer = err;
+    return FGW_OK;
+}
+
+/* A failure of the connection goes to *out_sent, one of the store is returned. */
+static enum fgw_err send_runs(struct fgw_node_session *session, struct fgw_storage_reader *reader,
+                              uint64_t offset, uint64_t len, enum fgw_err *out_sent)
+{
+    while (len > 0 && *out_sent == FGW_OK) {
+        struct fgw_storage_run run;
+        uint8_t head[FGW_BLOCKAPI_DATA_HEAD];
+        size_t want = len < RUN_BYTES ? (size_t)len : RUN_BYTES;
+        enum fgw_err err = fgw_storage_reader_next(reader, offset, want, true, &run);
+        if (err != FGW_OK) {
+            return err;
+        }
+        fgw_blockapi_data_head(head, offset, fgw_crc32c(0, run.bytes));
+        struct fgw_bytes parts[] = {fgw_bytes(head, sizeof head), run.bytes};
+        *out_sent = fgw_channel_send(&session->channel, FGW_BLOCKAPI_DATA, parts, 2);
+        atomic_fetch_add(&session->owner->bytes_out, run.bytes.len);
+        offset += run.bytes.len;
+        len -= run.bytes.len;
+    }
+    return FGW_OK;
+}
+
+static enum fgw_err read_blob(struct fgw_node_session *session, struct fgw_bytes rest)
+{
+    struct fgw_storage_reader *reader;
+    uint64_t offset;
+    uint64_t len;
+    enum fgw_err answer;
+    enum fgw_err sent = FGW_OK;
+    enum fgw_err err = open_blob(session, &rest, &reader, &answer);
+    if (err != FGW_OK) {
+        return err;
+    }
+    if (fgw_blockapi_take_u64(&rest, &offset) != FGW_OK ||
+        fgw_blockapi_take_u64(&rest, &len) != FGW_OK) {
+        sent = FGW_ERR_PARSE;
+    } else if (answer == FGW_OK) {
+        uint64_t size = fgw_storage_reader_size(reader);
+        answer = offset > size || len > size - offset
+                     ? FGW_ERR_BAD_REQUEST
+                     : send_runs(session, reader, offset, len, &sent);
+    }
+    if (reader != NULL) {
+        fgw_storage_reader_close(reader);
+    }
+    return sent == FGW_OK ? fgw_node_answer(session, answer, NULL, fgw_bytes(NULL, 0)) : sent;
+}
+
+static enum fgw_err leaf_digests(struct fgw_storage_reader *reader, uint64_t first,
+                                 struct fgw_buf *out)
+{
+    uint64_t size = fgw_storage_reader_size(reader);
+    uint64_t count = size / FGW_STORAGE_BLOCK_MAX + (size % FGW_STORAGE_BLOCK_MAX != 0);
+    enum fgw_err err = FGW_OK;
+    for (uint64_t i = first; i < count && i - first < FGW_BLOCKAPI_LEAVES_MAX; i++) {
+        uint8_t digest[FGW_SHA256_SIZE];
+        err = fgw_storage_reader_leaf(reader, i, digest);
+        if (err != FGW_OK) {
+            break;
+        }
+        (void)fgw_buf_append(out, fgw_bytes(digest, sizeof digest));
+    }
+    return err;
+}
+
+static enum fgw_err leaves(struct fgw_node_session *session, struct fgw_bytes rest)
+{
+    struct fgw_storage_reader *reader;
+    struct fgw_buf digests;
+    uint64_t first = 0;
+    enum fgw_err answer;
+    enum fgw_err err = open_blob(session, &rest, &reader, &answer);
+    if (err != FGW_OK) {
+        return err;
+    }
+    fgw_buf_init(&digests, (size_t)FGW_BLOCKAPI_LEAVES_MAX * FGW_SHA256_SIZE);
+    err = fgw_blockapi_take_u64(&rest, &first);
+    if (err == FGW_OK && answer == FGW_OK) {
+        answer = leaf_digests(reader, first, &digests);
+    }
+    if (reader != NULL) {
+        fgw_storage_reader_close(reader);
+    }
+    if (err == FGW_OK) {
+        err = fgw_node_answer(session, answer, NULL,
+                              answer == FGW_OK ? fgw_buf_bytes(&digests) : fgw_bytes(NULL, 0));
+    }
+    fgw_buf_deinit(&digests);
+    return err;
+}
+
+static enum fgw_err health(struct fgw_node_session *session)
+{
+    struct fgw_storage_stats stats;
+    struct fgw_buf extra;
+    fgw_storage_stats(session->owner->storage, &stats);
+    bool fenced = fgw_node_may_acknowledge(session->owner) != FGW_OK;
+    struct fgw_blockapi_health health = {
+        .free_bytes = stats.free_bytes,
+        .total_bytes = stats.total_bytes,
+        .flags = (stats.read_only ? FGW_BLOCKAPI_READ_ONLY : 0u) |
+                 (stats.below_reserve ? FGW_BLOCKAPI_BELOW_RESERVE : 0u) |
+                 (fenced ? FGW_BLOCKAPI_FENCED : 0u)};
+    fgw_buf_init(&extra, 64);
+    fgw_blockapi_put_health(&extra, &health);
+    enum fgw_err err = fgw_node_answer(session, FGW_OK, NULL, fgw_buf_bytes(&extra));
+    fgw_buf_deinit(&extra);
+    return err;
+}
+
+/* -- which --------------------------------------------------------------------------------------- */
+
+static enum fgw_err dispatch(struct fgw_node_session *session, uint8_t kind, struct fgw_bytes rest)
+{
+    switch (kind) {
+    case FGW_BLOCKAPI_PUT:
+        return put(session, rest);
+    case FGW_BLOCKAPI_BEGIN:
+        return fgw_node_write_begin(session, rest);
+    case FGW_BLOCKAPI_FINISH:
+        return fgw_node_write_finish(session, rest);
+    case FGW_BLOCKAPI_ABORT:
+        return fgw_node_write_abort(session);
+    case FGW_BLOCKAPI_HOLD:
+        return hold_copy(session, rest);
+    case FGW_BLOCKAPI_CONFIRM:
+    case FGW_BLOCKAPI_RELEASE:
+        return hints(session, kind == FGW_BLOCKAPI_RELEASE, rest);
+    case FGW_BLOCKAPI_READ:
+        return read_blob(session, rest);
+    case FGW_BLOCKAPI_LEAVES:
+        return leaves(session, rest);
+    case FGW_BLOCKAPI_HEALTH:
+        return health(session);
+    default:
+        return FGW_ERR_PARSE;
+    }
+}
+
+enum fgw_err fgw_node_execute(struct fgw_node_session *session, uint8_t kind,
+                              struct fgw_bytes payload)
+{
+    struct fgw_blockapi_head head;
+    struct fgw_node *node = session->owner;
+    if (kind == FGW_BLOCKAPI_BLOCK) {
+        return fgw_node_write_block(session, payload);
+    }
+    bool ends_write = kind == FGW_BLOCKAPI_FINISH || kind == FGW_BLOCKAPI_ABORT;
+    if (fgw_blockapi_take_head(&payload, &head) != FGW_OK ||
+        memcmp(head.store_id, fgw_storage_id(node->storage), sizeof head.store_id) != 0 ||
+        (session->writing && !ends_write)) {
+        return FGW_ERR_PARSE;
+    }
+    atomic_fetch_add(&node->requests, 1);
+    if (head.epoch > node->epoch) {
+        fgw_node_fence(node, head.epoch);
+    }
+    return dispatch(session, kind, payload);
+}

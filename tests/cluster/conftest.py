@@ -1,0 +1,49 @@
+"""Fixtures of the cluster tests: those of tests/lib/fixtures.py, and a cluster.
+
+cluster         three storage nodes and two proxies, shared by a module; whole again for each test
+"""
+import os
+import sys
+import uuid
+
+import pytest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+
+from fixtures import *  # noqa: E402,F401,F403
+from cluster import Cluster  # noqa: E402
+from gate import Gate  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def module_cluster(cassandra, tmp_path_factory):
+    """`gate` lies between all processes and the database."""
+    keyspace = f"fgw_test_{uuid.uuid4().hex[:16]}"
+    gate = Gate(cassandra.address)
+    started = Cluster(tmp_path_factory.mktemp("cluster"), address=cassandra.address,
+                      keyspace=keyspace)
+    started.lay_out()
+    started.address, started.gate = gate.address, gate
+    try:
+        started.start()
+        yield started
+        assert started.stop() == []
+    finally:
+        started.kill()
+        gate.close()
+        cassandra.drop_keyspace(keyspace)
+
+
+@pytest.fixture
+def cluster(request, module_cluster):
+    module_cluster.gate.open()
+    for member in module_cluster.members:
+        if not member.running():
+            member.start()
+    for member in module_cluster.members:
+        member.wait_ready()
+    yield module_cluster
+    for member in module_cluster.members:
+        log = member.log_path.read_text(encoding="utf-8", errors="replace")
+        for word in ("Sanitizer", "runtime error:", "check failed"):
+            assert word not in log, member.tail(80)

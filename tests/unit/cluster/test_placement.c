@@ -1,0 +1,230 @@
+/* test_placement.c: planned sets (domains, stability, names) and the choice among them. */
+#include "cmocka_all.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cluster/cluster_internal.h"
+
+static int by_id(const void *a, const void *b)
+{
+    return memcmp(((const struct cluster_store *)a)->id, ((const struct cluster_store *)b)->id,
+                  FGW_STORAGE_ID_SIZE);
+}
+
+/* stores: "zone/host" each */
+static void make_map(struct cluster_map *map, const char *const *where, size_t count)
+{
+    *map = (struct cluster_map){.version = 1, .store_count = count};
+    map->stores = fgw_xcalloc(count + 1, sizeof *map->stores);
+    for (size_t i = 0; i < count; i++) {
+        struct cluster_store *store = &map->stores[i];
+        memset(store->id, (int)(i * 37 + 1), sizeof store->id);
+        (void)snprintf(store->zone, sizeof store->zone, "%.1s", where[i]);
+        (void)snprintf(store->host, sizeof store->host, "%s", where[i] + 2);
+        (void)snprintf(store->address, sizeof store->address, "10.0.0.%zu:8079", i);
+        store->state = CLUSTER_ACTIVE;
+        store->epoch = 1;
+        store->free_bytes = 1000;
+    }
+    qsort(map->stores, count, sizeof *map->stores, by_id);
+}
+
+static void take_plan(struct cluster_map *map, unsigned replicas)
+{
+    struct cluster_planned *planned;
+    size_t count;
+    cluster_plan_sets(map, replicas, &planned, &count);
+    map->sets = fgw_xcalloc(count + 1, sizeof *map->sets);
+    map->set_count = count;
+    for (size_t i = 0; i < count; i++) {
+        map->sets[i] = (struct cluster_set){
+            .id = planned[i].id, .epoch = 1, .state = CLUSTER_SET_OPEN, .count = planned[i].count};
+        memcpy(map->sets[i].stores, planned[i].stores, sizeof planned[i].stores);
+        assert_true(planned[i].id != 0 && planned[i].id <= INT64_MAX);
+        assert_true(i == 0 || planned[i - 1].id < planned[i].id);
+    }
+    fgw_xfree(planned);
+}
+
+static void few_stores_make_small_sets(void **state)
+{
+    (void)state;
+    static const char *const ONE[] = {"a/h1"};
+    static const char *const THREE[] = {"a/h1", "a/h2", "a/h3"};
+    struct cluster_map map;
+    make_map(&map, ONE, 0);
+    take_plan(&map, 2);
+    assert_int_equal(map.set_count, 0);
+    cluster_map_deinit(&map);
+    make_map(&map, ONE, 1);
+    take_plan(&map, 2);
+    assert_int_equal(map.set_count, 1);
+    assert_int_equal(map.sets[0].count, 1);
+    cluster_map_deinit(&map);
+    make_map(&map, THREE, 3);
+    take_plan(&map, 2);
+    assert_int_equal(map.set_count, 3); /* every pair */
+    cluster_map_deinit(&map);
+}
+
+static void members_are_in_different_domains(void **state)
+{
+    (void)state;
+    static const char *const WHERE[] = {"a/h1", "a/h1", "a/h2", "b/h3", "b/h3", "b/h4", "c/h5"};
+    struct cluster_map map;
+    make_map(&map, WHERE, 7);
+    take_plan(&map, 3);
+    assert_true(map.set_count > 6);
+    for (size_t i = 0; i < map.set_count; i++) {
+        const struct cluster_set *set = &map.sets[i];
+        assert_int_equal(set->count, 3);
+        for (unsigned k = 0; k < 3; k++) {
+            for (unsigned m = 0; m < k; m++) {
+                assert_true(set->stores[k] != set->stores[m]);
+                assert_string_not_equal(map.stores[set->stores[k]].zone,
+                                        map.stores[set->stores[m]].zone);
+            }
+        }
+    }
+    cluster_map_deinit(&map);
+    /* one zone: hosts; a host twice only when there is no other */
+    static const char *const HOSTS[] = {"a/h1", "a/h1", "a/h2"};
+    make_map(&map, HOSTS, 3);
+    take_plan(&map, 2);
+    for (size_t i = 0; i < map.set_count; i++) {
+        const struct cluster_set *set = &map.sets[i];
+        assert_string_not_equal(map.stores[set->stores[0]].host, map.stores[set->stores[1]].host);
+    }
+    cluster_map_deinit(&map);
+}
+
+static bool has_set(const struct cluster_map *map, uint64_t id)
+{
+    return cluster_map_set(map, id) != NULL;
+}
+
+static void every_store_is_used_and_a_new_one_moves_little(void **state)
+{
+    (void)state;
+    const char *where[12];
+    char texts[12][8];
+    struct cluster_map map;
+    struct cluster_map more;
+    unsigned uses[12] = {0};
+    size_t kept = 0;
+    for (unsigned i = 0; i < 12; i++) {
+        (void)snprintf(texts[i], sizeof texts[i], "a/h%u", i);
+        where[i] = texts[i];
+    }
+    make_map(&map, where, 11);
+    take_plan(&map, 2);
+    for (size_t i = 0; i < map.set_count; i++) {
+        uses[map.sets[i].stores[0]]++;
+        uses[map.sets[i].stores[1]]++;
+    }
+    for (unsigned i = 0; i < 11; i++) {
+        assert_true(uses[i] >= 4);
+    }
+    make_map(&more, where, 12);
+    take_plan(&more, 2);
+    for (size_t i = 0; i < map.set_count; i++) {
+        kept += has_set(&more, map.sets[i].id);
+    }
+    assert_true(kept * 2 > map.set_count);
+    cluster_map_deinit(&map);
+    cluster_map_deinit(&more);
+}
+
+/* -- choosing ------------------------------------------------------------------------------------ */
+
+static struct fgw_cluster *make_cluster(const char *const *where, size_t count, unsigned replicas)
+{
+    struct fgw_cluster_options options = {.keyspace = "k", .replicas = replicas};
+    struct fgw_cluster *cluster = fgw_cluster_new(&options);
+    make_map(&cluster->guarded.map, where, count);
+    take_plan(&cluster->guarded.map, replicas);
+    return cluster;
+}
+
+static void suspects_and_full_stores_come_last(void **state)
+{
+    (void)state;
+    static const char *const WHERE[] = {"a/h1", "a/h2", "a/h3"};
+    struct fgw_cluster *cluster = make_cluster(WHERE, 3, 2);
+    const struct fgw_placement *placement = fgw_cluster_placement(cluster);
+    struct fgw_placement_set set;
+    struct fgw_error error = {0};
+    const struct cluster_store *bad = &cluster->guarded.map.stores[1];
+    placement->report(placement->context, bad->id, FGW_PLACEMENT_FAILED, NULL);
+    for (unsigned i = 0; i < 50; i++) {
+        assert_int_equal(placement->choose(placement->context, 0, NULL, 0, &set, &error), FGW_OK);
+        assert_int_equal(set.count, 2);
+        assert_int_equal(set.needed, 2);
+        assert_memory_not_equal(set.members[0].store_id, bad->id, FGW_STORAGE_ID_SIZE);
+        assert_memory_not_equal(set.members[1].store_id, bad->id, FGW_STORAGE_ID_SIZE);
+    }
+    /* the only one without it is to be avoided: then with it */
+    uint64_t avoid = set.id;
+    assert_int_equal(placement->choose(placement->context, 0, &avoid, 1, &set, &error), FGW_OK);
+    assert_int_not_equal(set.id, avoid);
+    assert_true(set.members[0].suspect || set.members[1].suspect);
+    placement->report(placement->context, bad->id, FGW_PLACEMENT_GOOD, NULL);
+    assert_int_equal(placement->resolve(placement->context, set.id, &set), FGW_OK);
+    assert_false(set.members[0].suspect || set.members[1].suspect);
+    assert_int_equal(placement->resolve(placement->context, 12345, &set), FGW_ERR_NOT_FOUND);
+    fgw_cluster_free(cluster);
+}
+
+static void few_stores_need_one_copy(void **state)
+{
+    (void)state;
+    static const char *const WHERE[] = {"a/h1", "a/h2"};
+    struct fgw_cluster *cluster = make_cluster(WHERE, 2, 2);
+    const struct fgw_placement *placement = fgw_cluster_placement(cluster);
+    struct fgw_placement_set set;
+    struct fgw_error error = {0};
+    assert_int_equal(placement->choose(placement->context, 0, NULL, 0, &set, &error), FGW_OK);
+    assert_int_equal(set.count, 2);
+    assert_int_equal(set.needed, 1);
+    /* three wanted, two there */
+    assert_int_equal(placement->choose(placement->context, 3, NULL, 0, &set, &error), FGW_OK);
+    assert_int_equal(set.count, 2);
+    /* a closed set takes nothing new */
+    cluster->guarded.map.sets[0].state = CLUSTER_SET_CLOSED;
+    assert_int_equal(placement->choose(placement->context, 2, NULL, 0, &set, &error),
+                     FGW_ERR_UNAVAILABLE);
+    cluster->guarded.map.sets[0].state = CLUSTER_SET_OPEN;
+    /* a store that is lost takes its sets out */
+    cluster->guarded.map.stores[0].state = CLUSTER_LOST;
+    assert_int_equal(placement->choose(placement->context, 2, NULL, 0, &set, &error),
+                     FGW_ERR_UNAVAILABLE);
+    fgw_cluster_free(cluster);
+}
+
+static void addresses_of_urls(void **state)
+{
+    (void)state;
+    char out[FGW_PLACEMENT_ADDRESS_SIZE];
+    cluster_address_of_url(FGW_LIT("http://10.0.0.1:8079"), out);
+    assert_string_equal(out, "10.0.0.1:8079");
+    cluster_address_of_url(FGW_LIT("http://[::1]:8079/path"), out);
+    assert_string_equal(out, "[::1]:8079");
+    cluster_address_of_url(FGW_LIT("10.0.0.1:8079"), out);
+    assert_string_equal(out, "");
+    cluster_address_of_url(fgw_bytes(NULL, 0), out);
+    assert_string_equal(out, "");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(few_stores_make_small_sets),
+        cmocka_unit_test(members_are_in_different_domains),
+        cmocka_unit_test(every_store_is_used_and_a_new_one_moves_little),
+        cmocka_unit_test(suspects_and_full_stores_come_last),
+        cmocka_unit_test(few_stores_need_one_copy),
+        cmocka_unit_test(addresses_of_urls),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

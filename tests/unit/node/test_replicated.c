@@ -1,0 +1,443 @@
+/* test_replicated.c: three storage nodes on real ports, a replicated store in front of them: bodies of
+ * every size, a node that dies, one that lies, a fenced one, a full set of wrong secrets. */
+#include "fixture.h"
+
+#include <stdio.h>
+
+#include "base/rng.h"
+#include "blobs/replicated.h"
+#include "event/workers.h"
+#include "node/node.h"
+
+enum { MIB = 1024 * 1024, NODES = 3 };
+
+struct storage_node {
+    struct fixture fixture;
+    struct fgw_node *node;
+    struct fgw_http_server *http;
+    char address[64];
+    bool dead;
+};
+
+struct world {
+    struct fgw_workers *workers;      /* of the edge */
+    struct fgw_workers *node_workers; /* of all nodes */
+    struct storage_node nodes[NODES];
+    struct fgw_bytes secret;
+    struct fgw_remotes *remotes;
+    struct fgw_placement placement;
+    struct fgw_blobs *blobs;
+    unsigned needed;
+    unsigned events[NODES][4];
+    void (*fn)(struct world *world);
+};
+
+/* -- placement: set 1 = nodes 0 and 1, set 2 = 1 and 2, set 3 = 2 and 0 --------------------------- */
+
+static enum fgw_err resolve(void *context, uint64_t set_id, struct fgw_placement_set *out)
+{
+    struct world *world = context;
+    if (set_id < 1 || set_id > NODES) {
+        return FGW_ERR_NOT_FOUND;
+    }
+    *out =
+        (struct fgw_placement_set){.id = set_id, .epoch = 1, .count = 2, .needed = world->needed};
+    for (unsigned i = 0; i < 2; i++) {
+        struct storage_node *node = &world->nodes[(set_id - 1 + i) % NODES];
+        struct fgw_placement_member *member = &out->members[i];
+        memcpy(member->store_id, fgw_storage_id(node->fixture.storage), FGW_STORAGE_ID_SIZE);
+        member->epoch = 1;
+        (void)snprintf(member->address, sizeof member->address, "%s", node->address);
+    }
+    return FGW_OK;
+}
+
+static enum fgw_err choose(void *context, unsigned replicas, const uint64_t *avoid,
+                           size_t avoid_count, struct fgw_placement_set *out,
+                           struct fgw_error *error)
+{
+    (void)replicas;
+    for (uint64_t set = 1; set <= NODES; set++) {
+        bool avoided = false;
+        for (size_t i = 0; i < avoid_count; i++) {
+            avoided = avoided || avoid[i] == set;
+        }
+        if (!avoided) {
+            return resolve(context, set, out);
+        }
+    }
+    return fgw_error_set(error, FGW_ERR_UNAVAILABLE, "no set left");
+}
+
+static void report(void *context, const uint8_t *store_id, enum fgw_placement_event event,
+                   const struct fgw_cid *root)
+{
+    struct world *world = context;
+    (void)root;
+    for (unsigned i = 0; i < NODES; i++) {
+        if (memcmp(fgw_storage_id(world->nodes[i].fixture.storage), store_id,
+                   FGW_STORAGE_ID_SIZE) == 0) {
+            world->events[i][event]++;
+        }
+    }
+}
+
+/* -- the world ----------------------------------------------------------------------------------- */
+
+static void start_node(struct world *world, unsigned index, const char *address)
+{
+    struct storage_node *node = &world->nodes[index];
+    struct fgw_error error = {0};
+    struct fgw_node_options options = {.storage = node->fixture.storage,
+                                       .workers = world->node_workers,
+                                       .secrets = &world->secret,
+                                       .secret_count = 1,
+                                       .epoch = 1};
+    node->node = fgw_node_new(&options);
+    struct fgw_http_server_options http = {.addresses = &address,
+                                           .address_count = 1,
+                                           .workers = world->node_workers,
+                                           .handler = fgw_node_handle,
+                                           .context = node->node,
+                                           .max_header_bytes = 32768,
+                                           .header_timeout_ms = 5000,
+                                           .first_byte_timeout_ms = 5000,
+                                           .idle_timeout_ms = 5000,
+                                           .max_connections = 100,
+                                           .conn_inflight_bytes = 1 << 20};
+    assert_int_equal(fgw_http_server_start(&http, &node->http, &error), FGW_OK);
+    (void)snprintf(node->address, sizeof node->address, "%s",
+                   fgw_http_server_address(node->http, 0));
+}
+
+/* As seen from outside: the process is gone. Its address stays known. */
+static void kill_node(struct world *world, unsigned index)
+{
+    struct storage_node *node = &world->nodes[index];
+    if (!node->dead) {
+        node->dead = true;
+        fgw_http_server_stop(node->http, 0);
+        fgw_node_stop(node->node);
+    }
+}
+
+static void run_fn(void *arg, unsigned index)
+{
+    struct world *world = arg;
+    if (index == 0) {
+        world->fn(world);
+    }
+}
+
+static void in_worker(struct world *world, void (*fn)(struct world *world))
+{
+    world->fn = fn;
+    fgw_workers_run(world->workers, run_fn, world);
+}
+
+static void close_edge(void *arg, unsigned index)
+{
+    struct world *world = arg;
+    fgw_blobs_replicated_close_worker(world->blobs, index);
+    fgw_remotes_close_worker(world->remotes, index);
+}
+
+static int setup(void **state)
+{
+    struct world *world = fgw_xcalloc(1, sizeof *world);
+    world->workers = fgw_workers_start(1, NULL, NULL);
+    world->node_workers = fgw_workers_start(2, NULL, NULL);
+    world->secret = FGW_LIT("a secret of a test cluster, 32 and more");
+    world->needed = 2;
+    for (unsigned i = 0; i < NODES; i++) {
+        fixture_init(&world->nodes[i].fixture);
+        fixture_open(&world->nodes[i].fixture);
+        start_node(world, i, "127.0.0.1:0");
+    }
+    world->placement = (struct fgw_placement){world, choose, resolve, report};
+    world->remotes = fgw_remotes_new(1, &world->secret, 1);
+    struct fgw_replicated_options options = {
+        .placement = &world->placement, .remotes = world->remotes, .workers = 1};
+    world->blobs = fgw_blobs_replicated_new(&options);
+    *state = world;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct world *world = *state;
+    fgw_workers_run(world->workers, close_edge, world);
+    for (unsigned i = 0; i < NODES; i++) {
+        kill_node(world, i);
+        fgw_http_server_free(world->nodes[i].http);
+        fgw_node_free(world->nodes[i].node);
+    }
+    fgw_workers_stop(world->workers);
+    fgw_workers_stop(world->node_workers);
+    for (unsigned i = 0; i < NODES; i++) {
+        fixture_deinit(&world->nodes[i].fixture);
+    }
+    fgw_blobs_replicated_free(world->blobs);
+    fgw_remotes_free(world->remotes);
+    fgw_xfree(world);
+    return 0;
+}
+
+/* -- bodies -------------------------------------------------------------------------------------- */
+
+static uint8_t *make_body(size_t size)
+{
+    uint8_t *body = fgw_xmalloc(size + 1);
+    fgw_rng_fill(body, size);
+    return body;
+}
+
+static enum fgw_err stage(struct world *world, struct fgw_arena *arena, struct fgw_bytes body,
+                          unsigned owner_number, struct fgw_blob_staged *out)
+{
+    struct fgw_storage_owner owner;
+    struct fgw_blob_stage *stage;
+    struct fgw_error error = {0};
+    make_owner(&owner, "key", owner_number);
+    struct fgw_blob_stage_options options = {
+        .arena = arena, .owner = &owner, .size_hint = UINT64_MAX};
+    enum fgw_err err = fgw_blob_stage_begin(world->blobs, &options, &stage, &error);
+    while (body.len > 0 && err == FGW_OK) {
+        err = fgw_blob_stage_write(stage, fgw_bytes_sub(body, 0, 100000));
+        body = fgw_bytes_sub(body, 100000, SIZE_MAX);
+    }
+    if (err != FGW_OK) {
+        fgw_blob_stage_abort(stage);
+        return err;
+    }
+    err = fgw_blob_stage_finish(stage, out);
+    return err == FGW_OK ? fgw_blob_make_durable(out) : err;
+}
+
+static enum fgw_err read_range(struct world *world, const struct fgw_extent *extent,
+                               struct fgw_bytes body, uint64_t from, uint64_t to)
+{
+    struct fgw_blob_reader *reader;
+    struct fgw_error error = {0};
+    enum fgw_err err = fgw_blob_read_open(world->blobs, extent, &reader, &error);
+    if (err != FGW_OK) {
+        return err;
+    }
+    for (uint64_t at = from; at < to && err == FGW_OK;) {
+        struct fgw_storage_run run;
+        size_t want = to - at < MIB ? (size_t)(to - at) : MIB;
+        err = fgw_blob_read_next(reader, at, want, false, &run);
+        if (err == FGW_OK) {
+            assert_true(run.bytes.len > 0 && run.bytes.len <= want);
+            assert_non_null(run.bytes.ptr);
+            assert_memory_equal(run.bytes.ptr, body.ptr + at, run.bytes.len);
+            at += run.bytes.len;
+        }
+    }
+    fgw_blob_read_close(reader);
+    return err;
+}
+
+static void sizes(struct world *world)
+{
+    static const size_t SIZES[] = {0, 1, 262144, 262145, MIB - 1, MIB, MIB + 1, 3 * MIB + 77};
+    for (unsigned i = 0; i < FGW_COUNT_OF(SIZES); i++) {
+        struct fgw_arena arena;
+        struct fgw_blob_staged staged;
+        uint8_t *body = make_body(SIZES[i]);
+        struct fgw_bytes bytes = fgw_bytes(body, SIZES[i]);
+        fgw_arena_init(&arena, 0);
+        assert_int_equal(stage(world, &arena, bytes, i + 1, &staged), FGW_OK);
+        assert_int_equal(staged.extent.set, 1);
+        assert_int_equal(staged.extent.size, SIZES[i]);
+        assert_int_equal(read_range(world, &staged.extent, bytes, 0, SIZES[i]), FGW_OK);
+        if (SIZES[i] > MIB) {
+            assert_int_equal(read_range(world, &staged.extent, bytes, MIB - 5, SIZES[i] - 1),
+                             FGW_OK);
+        }
+        /* both members have it, the third node does not */
+        for (unsigned n = 0; n < NODES; n++) {
+            struct fgw_storage_reader *reader;
+            enum fgw_err err = fgw_storage_reader_open(world->nodes[n].fixture.storage,
+                                                       &staged.extent.root, NULL, &reader);
+            assert_int_equal(err, n < 2 ? FGW_OK : FGW_ERR_NOT_FOUND);
+            if (err == FGW_OK) {
+                assert_int_equal(fgw_storage_reader_size(reader), SIZES[i]);
+                fgw_storage_reader_close(reader);
+            }
+        }
+        fgw_arena_deinit(&arena);
+        fgw_xfree(body);
+    }
+    struct fgw_replicated_stats stats;
+    fgw_blobs_replicated_stats(world->blobs, &stats);
+    assert_int_equal(stats.read_failovers, 0);
+    assert_int_equal(stats.digests_wrong, 0);
+    assert_true(stats.digests_checked > 8);
+}
+
+static void every_size_is_on_both_members(void **state)
+{
+    in_worker(*state, sizes);
+}
+
+/* -- a node dies --------------------------------------------------------------------------------- */
+
+static struct fgw_extent kept_extent;
+static uint8_t *kept_body;
+enum { KEPT_SIZE = 9 * MIB + 3 };
+
+static void write_kept(struct world *world)
+{
+    struct fgw_arena arena;
+    struct fgw_blob_staged staged;
+    kept_body = make_body(KEPT_SIZE);
+    fgw_arena_init(&arena, 0);
+    assert_int_equal(stage(world, &arena, fgw_bytes(kept_body, KEPT_SIZE), 50, &staged), FGW_OK);
+    kept_extent = staged.extent;
+    fgw_arena_deinit(&arena);
+}
+
+static void read_and_write_without_one(struct world *world)
+{
+    struct fgw_arena arena;
+    struct fgw_blob_staged staged;
+    struct fgw_bytes body = fgw_bytes(kept_body, KEPT_SIZE);
+    fgw_arena_init(&arena, 0);
+    assert_int_equal(read_range(world, &kept_extent, body, 0, KEPT_SIZE), FGW_OK);
+    /* sets 1 and 3 have the dead node: both ways of writing end up in set 2 */
+    assert_int_equal(stage(world, &arena, fgw_bytes_sub(body, 0, 1000), 51, &staged), FGW_OK);
+    assert_int_equal(staged.extent.set, 2);
+    assert_int_equal(stage(world, &arena, fgw_bytes_sub(body, 0, 2 * MIB), 52, &staged), FGW_OK);
+    assert_int_equal(staged.extent.set, 2);
+    assert_true(world->events[0][FGW_PLACEMENT_FAILED] > 0);
+    assert_int_equal(read_range(world, &staged.extent, fgw_bytes_sub(body, 0, 2 * MIB), 0, 2 * MIB),
+                     FGW_OK);
+    fgw_arena_deinit(&arena);
+}
+
+static void reads_and_writes_go_on_without_a_node(void **state)
+{
+    struct world *world = *state;
+    in_worker(world, write_kept);
+    kill_node(world, 0);
+    in_worker(world, read_and_write_without_one);
+    fgw_xfree(kept_body);
+}
+
+static void read_while_it_dies(struct world *world)
+{
+    struct fgw_blob_reader *reader;
+    struct fgw_error error = {0};
+    unsigned first = kept_extent.root.bytes[FGW_CID_SIZE - 1] % 2 == 0 ? 0 : 1;
+    assert_int_equal(fgw_blob_read_open(world->blobs, &kept_extent, &reader, &error), FGW_OK);
+    for (uint64_t at = 0; at < KEPT_SIZE;) {
+        struct fgw_storage_run run;
+        size_t want = KEPT_SIZE - at < MIB ? (size_t)(KEPT_SIZE - at) : MIB;
+        assert_int_equal(fgw_blob_read_next(reader, at, want, false, &run), FGW_OK);
+        assert_memory_equal(run.bytes.ptr, kept_body + at, run.bytes.len);
+        at += run.bytes.len;
+        if (at == 2 * MIB) {
+            fgw_node_stop(world->nodes[first].node); /* its workers are other threads */
+        }
+    }
+    fgw_blob_read_close(reader);
+    assert_true(world->events[first][FGW_PLACEMENT_FAILED] > 0);
+}
+
+static void a_read_goes_on_elsewhere_in_the_middle(void **state)
+{
+    in_worker(*state, write_kept);
+    in_worker(*state, read_while_it_dies);
+    fgw_xfree(kept_body);
+}
+
+/* -- refusals ------------------------------------------------------------------------------------ */
+
+static void expect_unavailable(struct world *world)
+{
+    struct fgw_arena arena;
+    struct fgw_blob_staged staged;
+    uint8_t *body = make_body(2 * MIB);
+    fgw_arena_init(&arena, 0);
+    assert_int_equal(stage(world, &arena, fgw_bytes(body, 100), 60, &staged), FGW_ERR_UNAVAILABLE);
+    assert_int_equal(stage(world, &arena, fgw_bytes(body, 2 * MIB), 61, &staged),
+                     FGW_ERR_UNAVAILABLE);
+    fgw_arena_deinit(&arena);
+    fgw_xfree(body);
+}
+
+static void another_secret_opens_nothing(void **state)
+{
+    struct world *world = *state;
+    struct fgw_node_stats stats;
+    struct fgw_bytes wrong = FGW_LIT("another secret of a cluster, also long");
+    struct fgw_bytes right = world->secret;
+    world->remotes = (fgw_remotes_free(world->remotes), fgw_remotes_new(1, &wrong, 1));
+    struct fgw_replicated_options options = {
+        .placement = &world->placement, .remotes = world->remotes, .workers = 1};
+    fgw_blobs_replicated_free(world->blobs);
+    world->blobs = fgw_blobs_replicated_new(&options);
+    in_worker(world, expect_unavailable);
+    fgw_node_stats(world->nodes[0].node, &stats);
+    assert_true(stats.refused > 0);
+    assert_int_equal(stats.requests, 0);
+    world->secret = right;
+}
+
+static void fenced_stores_acknowledge_nothing(void **state)
+{
+    struct world *world = *state;
+    struct fgw_node_stats stats;
+    for (unsigned i = 0; i < NODES; i++) {
+        fgw_node_fence(world->nodes[i].node, 2);
+    }
+    in_worker(world, expect_unavailable);
+    fgw_node_stats(world->nodes[0].node, &stats);
+    assert_true(stats.fenced);
+}
+
+static void copy_and_release(struct world *world)
+{
+    struct fgw_arena arena;
+    struct fgw_blob_staged staged;
+    struct fgw_blob_staged copy;
+    struct fgw_storage_owner owner;
+    uint8_t *body = make_body(2 * MIB);
+    struct fgw_bytes bytes = fgw_bytes(body, 2 * MIB);
+    fgw_arena_init(&arena, 0);
+    make_owner(&owner, "copy", 71);
+    struct fgw_blob_stage_options options = {.arena = &arena, .owner = &owner};
+    assert_int_equal(stage(world, &arena, bytes, 70, &staged), FGW_OK);
+    assert_int_equal(fgw_blob_stage_copy(world->blobs, &options, &staged.extent, &copy), FGW_OK);
+    assert_int_equal(copy.extent.set, staged.extent.set);
+    assert_int_equal(fgw_blob_make_durable(&copy), FGW_OK);
+    fgw_blob_discard(&staged);
+    assert_int_equal(read_range(world, &copy.extent, bytes, 0, 2 * MIB), FGW_OK);
+    /* a blob that is nowhere */
+    struct fgw_extent absent = staged.extent;
+    absent.root.bytes[20] ^= 1;
+    assert_int_equal(fgw_blob_stage_copy(world->blobs, &options, &absent, &copy),
+                     FGW_ERR_NOT_FOUND);
+    assert_int_equal(read_range(world, &absent, bytes, 0, 1), FGW_ERR_CORRUPT);
+    fgw_arena_deinit(&arena);
+    fgw_xfree(body);
+}
+
+static void copies_hold_and_releases_are_asked(void **state)
+{
+    in_worker(*state, copy_and_release);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(every_size_is_on_both_members, setup, teardown),
+        cmocka_unit_test_setup_teardown(reads_and_writes_go_on_without_a_node, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_read_goes_on_elsewhere_in_the_middle, setup, teardown),
+        cmocka_unit_test_setup_teardown(another_secret_opens_nothing, setup, teardown),
+        cmocka_unit_test_setup_teardown(fenced_stores_acknowledge_nothing, setup, teardown),
+        cmocka_unit_test_setup_teardown(copies_hold_and_releases_are_asked, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
