@@ -358,12 +358,12 @@ static enum fgw_migrate_exit look_for_conflicts(struct fgw_migrate_engine *e)
     for (size_t i = 0; i < e->set->file_count; i++) {
         for (int k = 0; k < e->set->files[i].step_count; k++, index++) {
             const struct fgw_migrate_step *step = &e->set->files[i].steps[k];
+            const struct fgw_migrate_table *have =
+                fgw_migrate_catalog_find(&e->now.catalog, step->statement.table);
             const char *diff;
-            if (e->progress[index] != FGW_MIGRATE_STEP_OPEN ||
-                fgw_migrate_inspect(
-                    e, step, fgw_migrate_catalog_find(&e->now.catalog, step->statement.table),
-                    &diff) != FGW_MIGRATE_CONFLICT) {
-                continue;
+            if (e->progress[index] != FGW_MIGRATE_STEP_OPEN || have == NULL ||
+                fgw_migrate_inspect(e, step, have, &diff) != FGW_MIGRATE_CONFLICT) {
+                continue; /* a table that is absent is made by an earlier open step */
             }
             struct fgw_migrate_finding *finding =
                 fgw_migrate_find(e, FGW_MIGRATE_SHAPE_CONFLICT, FGW_MIGRATE_ERROR);
