@@ -120,7 +120,7 @@ def start_all(world, count, *arguments):
                              stderr=subprocess.PIPE, text=True) for _ in range(count)]
 
 
-def finish_all(processes, timeout=110):
+def finish_all(processes, timeout=270):
     end = time.monotonic() + timeout
     texts = []
     try:
@@ -262,6 +262,7 @@ def test_uploads_of_the_wrong_shape_with_rows(world):
 # -- (e) many at once ---------------------------------------------------------------------------
 
 @pytest.mark.full
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("state", ["empty", "half", "dirty"])
 def test_eight_at_once(world, state):
     if state == "half":
@@ -278,6 +279,7 @@ def test_eight_at_once(world, state):
 
 
 @pytest.mark.full
+@pytest.mark.timeout(300)
 def test_three_servers_that_migrate_by_themselves(world, tmp_path):
     servers = []
     try:
@@ -288,7 +290,7 @@ def test_three_servers_that_migrate_by_themselves(world, tmp_path):
             server = fgw_server.new_server("embedded", tmp_path / f"s{i}", settings)
             servers.append(server.start(wait=False))
         for server in servers:
-            assert server.wait_ready(100)
+            assert server.wait_ready(200)
         world.verify()
     finally:
         for server in servers:
@@ -296,6 +298,50 @@ def test_three_servers_that_migrate_by_themselves(world, tmp_path):
             server.close()
         for i in range(3):
             world.database.drop_keyspace(f"{world.node}{i}")
+
+
+# -- starts that wait or refuse -----------------------------------------------------------------
+
+def serving(world, folder, policy):
+    return fgw_server.new_server("embedded", folder, {
+        **world.env, "FGW_META": "cql", "FGW_MIGRATE": policy,
+        "FGW_CLUSTER_SECRET": fgw_server.CLUSTER_SECRET}).start(wait=False)
+
+
+def readiness(server):
+    with server.connect(timeout=5) as connection:
+        connection.send(b"GET /_fgw/readyz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        answer = connection.answer()
+        return answer.status, answer.body.decode()
+
+
+def test_server_that_waits_tells_why_and_ends_when_asked(world, tmp_path):
+    server = serving(world, tmp_path / "s", "wait")
+    try:
+        end = time.monotonic() + 60
+        while "waiting: no such keyspace" not in server.process.log_tail():
+            assert time.monotonic() < end, server.process.log_tail()
+            time.sleep(0.2)
+        status, text = readiness(server)
+        assert status == 503
+        assert world.shared in text
+        assert "fgw db-init" in text
+        server.process.stop(limit_s=20)
+    finally:
+        server.close()
+
+
+def test_server_refuses_a_table_of_another_shape(world, tmp_path):
+    world.database.create_keyspace(world.shared)
+    world.cql(UPLOADS_OF_INIT)
+    server = serving(world, tmp_path / "s", "auto")
+    try:
+        assert server.process.process.wait(100) == 10
+        log = server.process.log_tail()
+        assert "FGW-MIG-031" in log
+        assert f"fgw migrate repair --apply --allow-drop-empty --keyspace {world.shared}" in log
+    finally:
+        server.close()
 
 
 # -- (f) holders that end -----------------------------------------------------------------------
@@ -314,6 +360,7 @@ def start_and_signal(world, number):
 
 
 @pytest.mark.full
+@pytest.mark.timeout(300)
 def test_holder_killed(world):
     code, _, _ = start_and_signal(world, signal.SIGKILL)
     assert code == -signal.SIGKILL
@@ -344,8 +391,11 @@ def test_holder_asked_to_stop_gives_the_lock_back(world):
 
 def test_dirty_by_hand_on_a_correct_schema(migrated):
     migrated.cql(f"UPDATE {{k}}.schema_migrations SET dirty = true WHERE version = {LAST}")
-    assert migrated.json("db-init")["keyspaces"][0]["applied"] == 0
+    done = migrated.run("migrate", "status", "--keyspace", migrated.shared, expect=3)
+    assert "the records of versions are not as they should be" in done.stdout
+    migrated.run(*next_command(done, migrated, "migrate up"))
     assert migrated.mirror() == [(LAST, False)]
+    assert migrated.json("db-init")["keyspaces"][0]["applied"] == 0
 
 
 @pytest.mark.parametrize("edit", [
