@@ -26,9 +26,21 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum event { OPEN = 'o', CLOSE = 'c', WRITE = 'w', SYNC_BEGIN = 's', SYNC_END = 'S', TRUNCATE = 't',
-             ALLOCATE = 'a', RENAME = 'r', UNLINK = 'u', MKDIR = 'm', RMDIR = 'd', LINK = 'l',
-             MARK = 'k' };
+enum event {
+    OPEN = 'o',
+    CLOSE = 'c',
+    WRITE = 'w',
+    SYNC_BEGIN = 's',
+    SYNC_END = 'S',
+    TRUNCATE = 't',
+    ALLOCATE = 'a',
+    RENAME = 'r',
+    UNLINK = 'u',
+    MKDIR = 'm',
+    RMDIR = 'd',
+    LINK = 'l',
+    MARK = 'k'
+};
 enum { FDS = 4096 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -143,11 +143,8 @@ enum fgw_err put_object(struct fgw_storage *storage, struct put *put)
     make_owner(&owner, put->key, put->owner_number);
     struct fgw_storage_hold hold = {
         .owner = &owner, .root = block.cid, .size_bytes = put->body.len, .block = &block};
-    struct fgw_storage_op op = {.name = "put",
-                                .evaluate = evaluate_put,
-                                .context = put,
-                                .holds = &hold,
-                                .hold_count = 1};
+    struct fgw_storage_op op = {
+        .name = "put", .evaluate = evaluate_put, .context = put, .holds = &hold, .hold_count = 1};
     return fgw_storage_commit(storage, &op);
 }
 
@@ -216,8 +213,7 @@ enum fgw_err get_object(struct fgw_storage *storage, const char *key, struct fgw
         assert_int_equal(row.len, ROW_SIZE);
         memcpy(cid.bytes, row.ptr + 4, FGW_CID_SIZE);
         struct fgw_storage_place place = {fgw_get_u64le(row.ptr + 48), fgw_get_u64le(row.ptr + 56),
-                                          fgw_get_u32le(row.ptr + 64),
-                                          fgw_get_u32le(row.ptr + 68)};
+                                          fgw_get_u32le(row.ptr + 64), fgw_get_u32le(row.ptr + 68)};
         err = read_blob(storage, &cid, &place, out);
     }
     fgw_buf_deinit(&row);
@@ -246,8 +242,7 @@ static enum fgw_err write_leaves(struct fgw_storage_writer *writer, struct fgw_b
     enum fgw_err err = FGW_OK;
     fgw_buf_init(&node, 0);
     for (size_t at = 0; at < body.len && err == FGW_OK; at += FGW_STORAGE_BLOCK_MAX) {
-        struct fgw_storage_block leaf =
-            make_block(fgw_bytes_sub(body, at, FGW_STORAGE_BLOCK_MAX));
+        struct fgw_storage_block leaf = make_block(fgw_bytes_sub(body, at, FGW_STORAGE_BLOCK_MAX));
         (void)fgw_buf_append(&node, fgw_bytes(leaf.cid.bytes, FGW_CID_SIZE));
         err = fgw_storage_writer_add(writer, &leaf, true);
     }
@@ -285,17 +280,13 @@ enum fgw_err put_large_object(struct fgw_storage *storage, const char *key, unsi
     struct fgw_storage_owner owner;
     struct put put = {.key = key, .owner_number = owner_number};
     make_owner(&owner, key, owner_number);
-    struct fgw_storage_hold hold = {
-        .owner = &owner, .size_bytes = size, .finished_writer = true};
+    struct fgw_storage_hold hold = {.owner = &owner, .size_bytes = size, .finished_writer = true};
     enum fgw_err err = put_large(storage, &owner, size, seed, &hold.root);
     if (err != FGW_OK) {
         return err;
     }
-    struct fgw_storage_op op = {.name = "put",
-                                .evaluate = evaluate_put,
-                                .context = &put,
-                                .holds = &hold,
-                                .hold_count = 1};
+    struct fgw_storage_op op = {
+        .name = "put", .evaluate = evaluate_put, .context = &put, .holds = &hold, .hold_count = 1};
     return fgw_storage_commit(storage, &op);
 }
 
@@ -319,18 +310,16 @@ enum fgw_err release_hold(struct fgw_storage *storage, const struct fgw_storage_
                           const struct fgw_cid *root)
 {
     struct release release = {owner, root};
-    struct fgw_storage_op op = {.name = "release",
-                                .evaluate = evaluate_release,
-                                .context = &release,
-                                .frees_space = true};
+    struct fgw_storage_op op = {
+        .name = "release", .evaluate = evaluate_release, .context = &release, .frees_space = true};
     return fgw_storage_commit(storage, &op);
 }
 
 bool has_row(struct fgw_storage *storage, char table)
 {
     struct fgw_bytes lower = fgw_bytes((const uint8_t *)&table, 1);
-    struct fgw_kv_iter *iter = fgw_kv_iter_new(fgw_storage_kv(storage), FGW_KV_BLOCKS, lower,
-                                               fgw_bytes(NULL, 0), NULL);
+    struct fgw_kv_iter *iter =
+        fgw_kv_iter_new(fgw_storage_kv(storage), FGW_KV_BLOCKS, lower, fgw_bytes(NULL, 0), NULL);
     fgw_kv_iter_seek_first(iter);
     bool found = fgw_kv_iter_valid(iter) && fgw_kv_iter_key(iter).ptr[0] == (uint8_t)table;
     fgw_kv_iter_free(iter);
@@ -348,8 +337,8 @@ void dump_rows(struct fgw_storage *storage, struct fgw_buf *out)
 {
     for (int family = 0; family < FGW_KV_FAMILIES; family++) {
         struct fgw_kv_iter *iter =
-            fgw_kv_iter_new(fgw_storage_kv(storage), (enum fgw_kv_family)family,
-                            fgw_bytes(NULL, 0), fgw_bytes(NULL, 0), NULL);
+            fgw_kv_iter_new(fgw_storage_kv(storage), (enum fgw_kv_family)family, fgw_bytes(NULL, 0),
+                            fgw_bytes(NULL, 0), NULL);
         for (fgw_kv_iter_seek_first(iter); fgw_kv_iter_valid(iter); fgw_kv_iter_next(iter)) {
             (void)fgw_buf_appendf(out, "%d ", family);
             dump_hex(out, fgw_kv_iter_key(iter));
