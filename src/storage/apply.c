@@ -16,6 +16,44 @@ static enum fgw_err read_row(struct fgw_kv *kv, struct fgw_row_key key, struct f
     return err;
 }
 
+/* Every batch leaves a mark, so that a hole in what RocksDB recovered shows: all of the last
+ * FGW_ROW_MARKS batches must have theirs. More are never unsynced: care syncs every second. */
+static enum fgw_err check_marks(struct fgw_apply *apply)
+{
+    uint64_t last = apply->applied.batch;
+    uint64_t first = last > FGW_ROW_MARKS ? last - FGW_ROW_MARKS + 1 : 1;
+    uint64_t found = 0;
+    struct fgw_bytes lower = FGW_LIT("w");
+    struct fgw_kv_iter *iter =
+        fgw_kv_iter_new(apply->kv, FGW_KV_BLOCKS, lower, FGW_LIT("x"), NULL);
+    fgw_kv_iter_seek(iter, lower);
+    for (; fgw_kv_iter_valid(iter); fgw_kv_iter_next(iter)) {
+        struct fgw_bytes value = fgw_kv_iter_value(iter);
+        uint64_t batch = value.len == 8 ? fgw_get_u64le(value.ptr) : 0;
+        found += batch >= first && batch <= last;
+    }
+    enum fgw_err err = fgw_kv_iter_status(iter, NULL);
+    fgw_kv_iter_free(iter);
+    /* a slot holds one number, and two batches of the range have different slots */
+    return err == FGW_OK && found != last - first + 1 ? FGW_ERR_CORRUPT : err;
+}
+
+/* Batches that were passed over as damaged count as applied. */
+static void put_marks(struct fgw_apply *apply, uint64_t batch)
+{
+    uint64_t from = apply->applied.batch + 1;
+    if (batch >= FGW_ROW_MARKS && from <= batch - FGW_ROW_MARKS) {
+        from = batch - FGW_ROW_MARKS + 1;
+    }
+    for (; from <= batch; from++) {
+        uint8_t number[8];
+        struct fgw_row_key key = fgw_row_key_mark(from);
+        fgw_put_u64le(number, from);
+        fgw_kv_batch_put(apply->batch, FGW_KV_BLOCKS, fgw_row_key_bytes(&key),
+                         fgw_bytes(number, sizeof number));
+    }
+}
+
 enum fgw_err fgw_apply_init(struct fgw_apply *apply, struct fgw_kv *kv)
 {
     *apply = (struct fgw_apply){.kv = kv, .batch = fgw_kv_batch_new(kv)};
@@ -38,7 +76,7 @@ enum fgw_err fgw_apply_reload(struct fgw_apply *apply)
     if (err == FGW_OK && apply->value.len > 0) {
         err = fgw_last_group_decode(fgw_buf_bytes(&apply->value), &apply->last_group);
     }
-    return err;
+    return err == FGW_OK ? check_marks(apply) : err;
 }
 
 void fgw_apply_deinit(struct fgw_apply *apply)
@@ -307,6 +345,7 @@ static enum fgw_err write_rows(struct fgw_apply *apply, const struct fgw_applied
             fgw_kv_batch_put(apply->batch, FGW_KV_BLOCKS, row->key, row->value);
         }
     }
+    put_marks(apply, applied->batch);
     fgw_applied_encode(&apply->encoded, applied);
     fgw_kv_batch_put(apply->batch, FGW_KV_BLOCKS, fgw_row_key_bytes(&key),
                      fgw_buf_bytes(&apply->encoded));

@@ -37,7 +37,9 @@ struct fgw_apply {
     uint64_t misfits;
 };
 
-/* Reads how far the index is; an empty store is at batch 0. */
+/* Reads how far the index is; an empty store is at batch 0. FGW_ERR_CORRUPT also when a batch before
+ * the last one is missing: RocksDB's write-ahead log passes over pages that a power cut left zero, so
+ * that what was written behind them counts although they are lost (docs/design/storage-notes.md). */
 enum fgw_err fgw_apply_init(struct fgw_apply *apply, struct fgw_kv *kv) FGW_MUST_CHECK;
 /* The store was opened again: reads anew how far it is. */
 enum fgw_err fgw_apply_reload(struct fgw_apply *apply) FGW_MUST_CHECK;

@@ -96,6 +96,13 @@ struct fgw_row_key fgw_row_key_applied(void)
     return key;
 }
 
+struct fgw_row_key fgw_row_key_mark(uint64_t batch)
+{
+    struct fgw_row_key key = table('w');
+    add_u64(&key, batch % FGW_ROW_MARKS);
+    return key;
+}
+
 struct fgw_row_key fgw_row_key_last_group(void)
 {
     struct fgw_row_key key = table('m');

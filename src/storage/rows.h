@@ -31,6 +31,9 @@ struct fgw_row_key fgw_row_key_list(const uint8_t list_id[FGW_LIST_ID_SIZE]);
 struct fgw_row_key fgw_row_key_queue(uint64_t released_at, char kind, const uint8_t *id);
 struct fgw_row_key fgw_row_key_group(uint64_t group);
 struct fgw_row_key fgw_row_key_applied(void);
+/* Mark of an applied batch: value is its number (8 bytes, little-endian); a ring. */
+enum { FGW_ROW_MARKS = 8192 };
+struct fgw_row_key fgw_row_key_mark(uint64_t batch);
 struct fgw_row_key fgw_row_key_last_group(void);
 
 enum fgw_block_owner { FGW_BLOCK_UNOWNED = 0, FGW_BLOCK_OWNED = 1, FGW_BLOCK_LISTED = 2 };

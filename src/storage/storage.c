@@ -86,6 +86,15 @@ static enum fgw_err open_index(struct fgw_storage *storage, struct fgw_apply *ap
     }
     if (err == FGW_OK) {
         err = fgw_apply_init(apply, storage->kv);
+        if (err == FGW_ERR_CORRUPT) {
+            fgw_apply_deinit(apply);
+            err = set_aside_index(storage, "batches are missing in it, as after a power cut", error);
+            err = err == FGW_OK ? open_kv(storage, error) : err;
+            if (err != FGW_OK) {
+                return err;
+            }
+            err = fgw_apply_init(apply, storage->kv);
+        }
         if (err != FGW_OK) {
             fgw_apply_deinit(apply);
             err = fgw_error_set(error, err, "the index in %s/meta cannot be read: %s",
