@@ -1,9 +1,8 @@
-/* cluster_role.c: see cluster_role.h. The start runs on a thread of its own, so that signals are
- * heard while it waits for a database; it ends the process when it fails for good. */
+/* cluster_role.c: see cluster_role.h. Until requests are served a signal ends the process at once;
+ * while migrations may hold their lock, after it was given back. */
 #include "bin/cluster_role.h"
 
 #include <jansson.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -34,9 +33,7 @@ struct role {
     _Atomic(struct fgw_node *) node;
     struct fgw_s3 *s3;
     struct fgw_admin admin;
-    pthread_t starter;
-    _Atomic bool stopping;
-    _Atomic int exit_code; /* of the starter */
+    bool stopped; /* by a signal, while the schema was waited for */
 };
 
 static int fail(const struct fgw_error *error, enum fgw_err err)
@@ -79,8 +76,7 @@ static enum fgw_err look_once(struct looking *looking, struct fgw_cql_client *cl
         fgw_cql_client_wait_ready(client, fgw_loop_now_ms(fgw_loop_current()) + RETRY_MS, &error);
     if (err == FGW_OK) {
         set_health(role, "database", NULL);
-        enum fgw_migrate_exit exit =
-            fgw_schema_at_start(&role->config, client, health);
+        enum fgw_migrate_exit exit = fgw_schema_at_start(&role->config, client, health);
         if (exit != FGW_MIGRATE_EXIT_OK) {
             looking->exit_code = (int)exit;
             return worth_waiting(exit) ? FGW_ERR_AGAIN : FGW_ERR_CONFIG;
@@ -105,7 +101,7 @@ static void look_for_cluster(void *arg, unsigned index)
     }
     struct fgw_cql_client *client = fgw_cql_client_new(fgw_loop_current(), looking->config);
     enum fgw_err err = FGW_ERR_AGAIN;
-    while (!role->stopping && err == FGW_ERR_AGAIN) {
+    while (!fgw_schema_stop_requested(NULL) && err == FGW_ERR_AGAIN) {
         err = look_once(looking, client);
         if (err == FGW_ERR_AGAIN) {
             fgw_fiber_sleep_ms(RETRY_MS);
@@ -128,8 +124,11 @@ static int find_cluster(struct role *role)
     if (err != FGW_OK) {
         return fail(&error, err);
     }
+    fgw_schema_stop_on_signals();
     fgw_workers_run(fgw_server_workers(role->server), look_for_cluster, &looking);
+    fgw_schema_signals_back();
     fgw_cql_config_free(looking.config);
+    role->stopped = fgw_schema_stop_requested(NULL);
     return looking.exit_code;
 }
 
@@ -239,13 +238,14 @@ static int open_database(struct role *role)
     fgw_error_init(&error);
     enum fgw_err err =
         fgw_database_open(&role->config, role->server, role->blobs, &role->database, &error);
+    role->stopped = fgw_schema_stop_requested(NULL);
     return err == FGW_OK ? FGW_EXIT_OK : fail(&error, err);
 }
 
 /* Until it is done, or another store has this node's name. */
 static int join(struct role *role)
 {
-    while (!role->stopping) {
+    for (;;) {
         struct fgw_error error;
         fgw_error_init(&error);
         set_health(role, "registry", "joining the cluster");
@@ -260,7 +260,6 @@ static int join(struct role *role)
         set_health(role, "registry", fgw_error_message(&error));
         (void)sleep(1);
     }
-    return FGW_EXIT_INTERNAL;
 }
 
 /* -- serving ------------------------------------------------------------------------------------- */
@@ -396,6 +395,9 @@ static int start(struct role *role)
         make_blobs(role);
         exit_code = open_database(role);
     }
+    if (role->stopped) {
+        return FGW_EXIT_OK;
+    }
     exit_code = exit_code == FGW_EXIT_OK ? join(role) : exit_code;
     if (exit_code == FGW_EXIT_OK) {
         if (role->storage_node) {
@@ -405,16 +407,6 @@ static int start(struct role *role)
         exit_code = start_engine(role);
     }
     return exit_code;
-}
-
-static void *starter_main(void *arg)
-{
-    struct role *role = arg;
-    role->exit_code = start(role);
-    if (role->exit_code != FGW_EXIT_OK && !role->stopping) {
-        fgw_server_quit(role->server);
-    }
-    return NULL;
 }
 
 static void close_worker(void *arg, unsigned index)
@@ -446,6 +438,26 @@ static void close_all(struct role *role)
     fgw_server_free(role->server);
 }
 
+/* What these roles cannot do yet is said, never passed over. */
+static int check_settings(const struct role *role)
+{
+    const struct fgw_config *config = &role->config;
+    if (role->storage_node && config->tls_cert != NULL) {
+        (void)fprintf(stderr, "fgw: error: FGW_TLS_CERT: the block API of a storage node is not "
+                              "served over TLS by this build; put TLS on the proxies\n");
+        return FGW_EXIT_USAGE;
+    }
+    if (config->backend_nodes.count > 0) {
+        fgw_log_info("cluster", "FGW_BACKEND_NODES is not needed: the registry in the database "
+                                "names the nodes");
+    }
+    if (config->values[FGW_SETTING_NODE_DOWN_AFTER].source != FGW_CONFIG_FROM_DEFAULT) {
+        fgw_log_warn("cluster", "FGW_NODE_DOWN_AFTER has no effect: this build does not repair "
+                                "the copies of a lost node by itself");
+    }
+    return FGW_EXIT_OK;
+}
+
 static void take_secrets(struct role *role)
 {
     size_t count = role->config.cluster_secrets.count;
@@ -463,13 +475,17 @@ int fgw_cluster_role_run(const struct fgw_command *command, bool storage_node)
         return FGW_EXIT_USAGE;
     }
     take_secrets(&role);
-    int exit_code = fgw_server_start(&role.config, storage_node ? "kuri" : "proxy", &role.server);
-    if (exit_code == FGW_EXIT_OK && pthread_create(&role.starter, NULL, starter_main, &role) == 0) {
-        fgw_server_run(role.server);
-        bool asked_to_end = role.exit_code == FGW_EXIT_OK;
-        role.stopping = true;
-        (void)pthread_join(role.starter, NULL);
-        exit_code = asked_to_end ? FGW_EXIT_OK : role.exit_code;
+    int exit_code = check_settings(&role);
+    if (exit_code == FGW_EXIT_OK) {
+        exit_code = fgw_server_start(&role.config, storage_node ? "kuri" : "proxy", &role.server);
+    }
+    if (role.server != NULL) {
+        exit_code = start(&role);
+        if (exit_code == FGW_EXIT_OK && !role.stopped) {
+            fgw_server_run(role.server);
+        } else {
+            fgw_server_stop(role.server);
+        }
         close_all(&role);
     }
     fgw_xfree(role.secrets);

@@ -245,12 +245,19 @@ static enum fgw_err connect_database(struct session *session, struct fgw_error *
     struct fgw_loop *loop = fgw_loop_current();
     uint64_t limit = fgw_loop_now_ms(loop) + session->wait_ms;
     uint64_t patience = fgw_loop_now_ms(loop) + 5000;
-    enum fgw_err err;
+    struct fgw_error denied;
+    enum fgw_err err = FGW_OK;
     do {
+        bool again = err == FGW_ERR_ACCESS_DENIED;
         err = fgw_cql_client_wait_ready(session->run.client, limit, error);
+        if (again && err != FGW_OK && err != FGW_ERR_ACCESS_DENIED) {
+            *error = denied; /* out of time: the refusal is what matters */
+            return FGW_ERR_ACCESS_DENIED;
+        }
         if (err != FGW_ERR_ACCESS_DENIED || fgw_loop_now_ms(loop) >= patience) {
             return err;
         }
+        denied = *error;
         fgw_fiber_sleep_ms(300);
         fgw_cql_client_free(session->run.client);
         session->run.client = fgw_cql_client_new(loop, session->cql);

@@ -1,6 +1,8 @@
 /* database.c: see database.h. */
 #include "bin/database.h"
 
+#include <unistd.h>
+
 #include "base/clock.h"
 #include "bin/cql_settings.h"
 #include "bin/schema.h"
@@ -158,10 +160,9 @@ enum fgw_err fgw_database_open(const struct fgw_config *config, struct fgw_serve
     fgw_workers_run(database->workers, prepare_schema, database);
     fgw_schema_signals_back();
     if (fgw_schema_stop_requested(NULL)) {
-        (void)fgw_error_set(error, FGW_ERR_CANCELLED, "stopped by a signal during the start");
-        fgw_error_add(error, FGW_ERROR_EXIT_CODE, "%d", FGW_EXIT_OK);
+        fgw_log_info("server", "stopped by a signal during the start");
         fgw_database_close(database);
-        return FGW_ERR_CANCELLED;
+        _exit(FGW_EXIT_OK); /* as any signal before requests are served: server.c */
     }
     if (database->schema != FGW_MIGRATE_EXIT_OK) {
         (void)fgw_error_set(error, FGW_ERR_AGAIN,

@@ -270,9 +270,14 @@ void fgw_schema_report_text(const struct fgw_migrate_report *report, struct fgw_
     if (report->have_state) {
         (void)snprintf(version, sizeof version, "%" PRId64, report->version);
     }
-    (void)fgw_buf_appendf(out, "%-28s %-7s version %s  target %" PRId64 "  %s", report->keyspace,
-                          report->set, version, report->target,
-                          report->have_state ? fgw_migrate_compat_name(report->compat) : "ABSENT");
+    if (strcmp(report->command, "unlock") == 0) { /* looks at the lock only */
+        (void)fgw_buf_appendf(out, "%-28s %s", report->keyspace, report->set);
+    } else {
+        (void)fgw_buf_appendf(
+            out, "%-28s %-7s version %s  target %" PRId64 "  %s", report->keyspace, report->set,
+            version, report->target,
+            report->have_state ? fgw_migrate_compat_name(report->compat) : "ABSENT");
+    }
     if (report->applied + report->reconciled + report->failed > 0) {
         (void)fgw_buf_appendf(out, "  applied %d, found done %d, failed %d", report->applied,
                               report->reconciled, report->failed);

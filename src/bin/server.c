@@ -464,11 +464,6 @@ static void restore_signals(struct fgw_server *server)
     (void)signal(SIGINT, exit_at_once);
 }
 
-void fgw_server_quit(struct fgw_server *server)
-{
-    fgw_loop_stop(server->loop);
-}
-
 void fgw_server_run(struct fgw_server *server)
 {
     static const int NUMBERS[] = {SIGTERM, SIGINT, SIGHUP};

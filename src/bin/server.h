@@ -35,8 +35,6 @@ const char *fgw_server_endpoint(const struct fgw_server *server);
 /* Runs until SIGTERM or SIGINT, then stops accepting and finishes requests in flight (30 s); a second
  * signal exits at once. Afterwards no handler runs any more. */
 void fgw_server_run(struct fgw_server *server);
-/* Ends the run as a signal would, whether it has begun or not. From any thread. */
-void fgw_server_quit(struct fgw_server *server);
 /* Stops listeners without having run: for a start that failed later. */
 void fgw_server_stop(struct fgw_server *server);
 /* After the engine is gone. Takes NULL. */

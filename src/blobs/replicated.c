@@ -361,7 +361,7 @@ static void hold_lane(void *context, unsigned index)
     fgw_error_init(&error);
     enum fgw_err err = fgw_member_hold(&member, &all->hold, all->block, &error);
     all->errs[index] = err;
-    if (err != FGW_OK) {
+    if (err != FGW_OK && err != FGW_ERR_NOT_FOUND) {
         COUNT(all->replicated, members_failed);
         fgw_log_warn("blobs", "a store did not take a hold: %s",
                      error.message[0] != '\0' ? error.message : fgw_err_text(err));

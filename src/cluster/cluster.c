@@ -308,9 +308,24 @@ void fgw_cluster_stats(struct fgw_cluster *cluster, struct fgw_cluster_stats *ou
     (void)pthread_mutex_unlock(&cluster->guarded.mutex);
 }
 
+/* Zones are free text. */
+static void append_json_text(struct fgw_buf *out, const char *text)
+{
+    (void)fgw_buf_append_byte(out, '"');
+    for (; *text != '\0'; text++) {
+        uint8_t c = (uint8_t)*text;
+        if (c == '"' || c == '\\' || c < ' ') {
+            (void)fgw_buf_appendf(out, "\\u%04x", c);
+        } else {
+            (void)fgw_buf_append_byte(out, c);
+        }
+    }
+    (void)fgw_buf_append_byte(out, '"');
+}
+
 void fgw_cluster_json(struct fgw_cluster *cluster, struct fgw_buf *out)
 {
-    static const char *const STATES[] = {"unknown", "active", "draining", "lost"};
+    static const char *const STATES[] = {"unknown", "active", "draining", "lost", "removed"};
     uint64_t now_ms = fgw_clock_boot_ms();
     (void)fgw_buf_append_str(out, "[");
     (void)pthread_mutex_lock(&cluster->guarded.mutex);
@@ -319,15 +334,20 @@ void fgw_cluster_json(struct fgw_cluster *cluster, struct fgw_buf *out)
         const struct cluster_store *store = &map->stores[i];
         char id[2 * FGW_STORAGE_ID_SIZE + 1] = {0};
         fgw_hex_encode(fgw_bytes(store->id, sizeof store->id), id);
-        bool known = store->state >= 1 && store->state <= 3;
-        (void)fgw_buf_appendf(
-            out,
-            "%s{\"node\":\"%s\",\"store\":\"%s\",\"epoch\":%llu,\"state\":\"%s\",\"zone\":\"%s\","
-            "\"address\":\"%s\",\"free_bytes\":%llu,\"suspect\":%s}",
-            i == 0 ? "" : ",", store->node_id, id, (unsigned long long)store->epoch,
-            STATES[known ? store->state : 0], store->zone, store->address,
-            (unsigned long long)store->free_bytes,
-            store->suspect_until_ms > now_ms ? "true" : "false");
+        bool known = store->state >= 1 && store->state <= 4;
+        (void)fgw_buf_append_str(out, i == 0 ? "{\"node\":" : ",{\"node\":");
+        append_json_text(out, store->node_id);
+        (void)fgw_buf_append_str(out, ",\"zone\":");
+        append_json_text(out, store->zone);
+        (void)fgw_buf_append_str(out, ",\"address\":");
+        append_json_text(out, store->address);
+        (void)fgw_buf_appendf(out,
+                              ",\"store\":\"%s\",\"epoch\":%llu,\"state\":\"%s\","
+                              "\"free_bytes\":%llu,\"suspect\":%s}",
+                              id, (unsigned long long)store->epoch,
+                              STATES[known ? store->state : 0],
+                              (unsigned long long)store->free_bytes,
+                              store->suspect_until_ms > now_ms ? "true" : "false");
     }
     (void)pthread_mutex_unlock(&cluster->guarded.mutex);
     (void)fgw_buf_append_str(out, "]");

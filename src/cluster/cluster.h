@@ -66,7 +66,7 @@ uint64_t fgw_cluster_epoch(const struct fgw_cluster *cluster);
 /* Starts renewing and polling on worker 0. */
 void fgw_cluster_start(struct fgw_cluster *cluster);
 void fgw_cluster_stats(struct fgw_cluster *cluster, struct fgw_cluster_stats *out_stats);
-/* One line a store and set count, for `fgw status`: appended as JSON members "nodes" and "sets". */
+/* The stores, for `fgw status`: a JSON array, appended. */
 void fgw_cluster_json(struct fgw_cluster *cluster, struct fgw_buf *out);
 /* Ends what start began. Takes NULL. */
 void fgw_cluster_stop(struct fgw_cluster *cluster);

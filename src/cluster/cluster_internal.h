@@ -8,9 +8,16 @@
 #include "cluster/cluster.h"
 #include "event/fiber.h"
 
-enum cluster_node_state { CLUSTER_ACTIVE = 1, CLUSTER_DRAINING = 2, CLUSTER_LOST = 3 };
+enum cluster_node_state {
+    CLUSTER_ACTIVE = 1,
+    CLUSTER_DRAINING = 2,
+    CLUSTER_LOST = 3,
+    CLUSTER_REMOVED = 4
+};
 
-enum { CLUSTER_STORES_MAX = 65536, CLUSTER_SETS_MAX = 1 << 20, CLUSTER_SETS_PER_STORE = 24 };
+enum cluster_set_state { CLUSTER_SET_OPEN = 1, CLUSTER_SET_CLOSED = 2 };
+
+enum { CLUSTER_SETS_PER_STORE = 24 };
 
 struct cluster_store {
     uint8_t id[FGW_STORAGE_ID_SIZE];
@@ -31,6 +38,7 @@ struct cluster_store {
 struct cluster_set {
     uint64_t id;
     uint64_t epoch;
+    int32_t state;
     unsigned count;
     uint32_t stores[FGW_PLACEMENT_MEMBERS_MAX]; /* indices; UINT32_MAX: unknown store */
 };

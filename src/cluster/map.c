@@ -110,6 +110,9 @@ static enum fgw_err read_set(const struct fgw_cql_result *row, const struct clus
         err = fgw_cql_get_bigint(row, "epoch", &epoch);
     }
     if (err == FGW_OK) {
+        err = fgw_cql_get_int(row, "state", &out->state);
+    }
+    if (err == FGW_OK) {
         err = fgw_cql_get_blob(row, "data", &data);
     }
     if (err != FGW_OK) {

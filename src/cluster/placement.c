@@ -16,7 +16,7 @@ static void fill_member(const struct fgw_cluster *cluster, const struct cluster_
     memcpy(out->address, store->address, sizeof out->address);
     out->local = cluster->options.storage != NULL &&
                  memcmp(store->id, cluster->store_id, sizeof store->id) == 0;
-    out->suspect = store->suspect_until_ms > now_ms || store->state == CLUSTER_LOST;
+    out->suspect = store->suspect_until_ms > now_ms || store->state >= CLUSTER_LOST;
 }
 
 /* design/cluster.md section 2: with at least three stores two copies acknowledge, else one. */
@@ -69,6 +69,9 @@ static unsigned badness(const struct cluster_map *map, const struct cluster_set 
                         const uint64_t *avoid, size_t avoid_count, uint64_t now_ms)
 {
     unsigned bad = 0;
+    if (set->state != CLUSTER_SET_OPEN) {
+        return UINT32_MAX;
+    }
     for (unsigned i = 0; i < set->count; i++) {
         if (set->stores[i] == UINT32_MAX || map->stores[set->stores[i]].state != CLUSTER_ACTIVE) {
             return UINT32_MAX;

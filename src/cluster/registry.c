@@ -78,7 +78,7 @@ static enum fgw_err settle_rivals(struct fgw_cluster *cluster, struct fgw_error 
     enum fgw_err err = FGW_OK;
     for (size_t i = 0; i < map->store_count && err == FGW_OK; i++) {
         const struct cluster_store *store = &map->stores[i];
-        if (store->state != CLUSTER_LOST && strcmp(store->node_id, cluster->options.node_id) == 0 &&
+        if (store->state < CLUSTER_LOST && strcmp(store->node_id, cluster->options.node_id) == 0 &&
             memcmp(store->id, cluster->store_id, sizeof store->id) != 0) {
             err = settle_rival(cluster, store, error);
         }

@@ -358,12 +358,12 @@ static enum fgw_migrate_exit look_for_conflicts(struct fgw_migrate_engine *e)
     for (size_t i = 0; i < e->set->file_count; i++) {
         for (int k = 0; k < e->set->files[i].step_count; k++, index++) {
             const struct fgw_migrate_step *step = &e->set->files[i].steps[k];
+            const struct fgw_migrate_table *have =
+                fgw_migrate_catalog_find(&e->now.catalog, step->statement.table);
             const char *diff;
-            if (e->progress[index] != FGW_MIGRATE_STEP_OPEN ||
-                fgw_migrate_inspect(
-                    e, step, fgw_migrate_catalog_find(&e->now.catalog, step->statement.table),
-                    &diff) != FGW_MIGRATE_CONFLICT) {
-                continue;
+            if (e->progress[index] != FGW_MIGRATE_STEP_OPEN || have == NULL ||
+                fgw_migrate_inspect(e, step, have, &diff) != FGW_MIGRATE_CONFLICT) {
+                continue; /* a table that is absent is made by an earlier open step */
             }
             struct fgw_migrate_finding *finding =
                 fgw_migrate_find(e, FGW_MIGRATE_SHAPE_CONFLICT, FGW_MIGRATE_ERROR);
@@ -449,6 +449,17 @@ enum fgw_migrate_exit fgw_migrate_up(struct fgw_migrate_engine *e)
 
 /* -- reading commands ---------------------------------------------------------------------- */
 
+static enum fgw_migrate_exit say_pending(struct fgw_migrate_engine *e)
+{
+    size_t count = e->report.pending_count;
+    struct fgw_migrate_finding *finding = fgw_migrate_find(e, FGW_MIGRATE_NOTE, FGW_MIGRATE_INFO);
+    finding->title =
+        count > 0 ? fgw_arena_printf(e->arena, "to be run: %zu statements", count)
+                  : "no statement is open, but the records of versions are not as they should be";
+    finding->next = fgw_migrate_command(e, "up");
+    return FGW_MIGRATE_EXIT_PENDING;
+}
+
 enum fgw_migrate_exit fgw_migrate_plan(struct fgw_migrate_engine *e)
 {
     enum fgw_migrate_exit exit = look(e);
@@ -456,7 +467,7 @@ enum fgw_migrate_exit fgw_migrate_plan(struct fgw_migrate_engine *e)
         exit = dry_run(e);
     }
     if (exit == FGW_MIGRATE_EXIT_OK && e->report.pending_count > 0) {
-        exit = FGW_MIGRATE_EXIT_PENDING;
+        exit = say_pending(e);
     }
     return fgw_migrate_finish(e, "plan", exit);
 }
@@ -473,7 +484,7 @@ static enum fgw_migrate_exit status(struct fgw_migrate_engine *e)
         fgw_migrate_note(e, "lock: %s", fgw_migrate_holder_text(e, lock));
     }
     bool pending = !e->now.have_state || e->report.pending_count > 0 || fgw_migrate_work_left(e);
-    return exit == FGW_MIGRATE_EXIT_OK && pending ? FGW_MIGRATE_EXIT_PENDING : exit;
+    return exit == FGW_MIGRATE_EXIT_OK && pending ? say_pending(e) : exit;
 }
 
 enum fgw_migrate_exit fgw_migrate_status(struct fgw_migrate_engine *e)

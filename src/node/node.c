@@ -5,6 +5,8 @@
 #include "base/encode.h"
 #include "base/log.h"
 
+enum { SESSIONS_MAX = 8192 };
+
 static void start_worker(void *arg, unsigned index)
 {
     struct fgw_node *node = arg;
@@ -92,7 +94,7 @@ static void upgrade(struct fgw_node *node, struct fgw_http_exchange *exchange)
         (void)fgw_http_response_end(exchange);
         return;
     }
-    if (atomic_load(&node->stopping)) {
+    if (atomic_load(&node->stopping) || atomic_load(&node->sessions_open) >= SESSIONS_MAX) {
         (void)fgw_http_respond(exchange, 503, NULL, fgw_bytes(NULL, 0));
         return;
     }

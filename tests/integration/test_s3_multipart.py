@@ -494,6 +494,8 @@ def test_list_parts(client, bucket, upload):
     assert walked == [1, 3, 4, 9, 10000]
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_over_a_thousand_parts(client, bucket, upload):
     source = body_of(PART)
     client.put_object(Bucket=bucket, Key="source", Body=source)

@@ -46,6 +46,7 @@ class Gate:
             try:
                 client, _ = listener.accept()
                 server = socket.create_connection(self.target, 5)
+                server.settimeout(None)
             except OSError:
                 if self.listener is not listener:
                     return

@@ -56,8 +56,9 @@ struct cql {
     char *keyspace;
     struct fgw_cql_statement statements[CQL_STATEMENTS];
     uint8_t (*secret_keys)[FGW_AEAD_KEY_SIZE]; /* first = current */
-    struct cql_worker *workers;  /* options.workers, and one for threads that are no worker */
-    _Atomic uint64_t generation; /* bumped when this process changes a bucket or an identity */
+    struct cql_worker *workers;     /* options.workers, and one for threads that are no worker */
+    _Atomic uint64_t generation;    /* bumped when this process changes a bucket or an identity */
+    _Atomic uint64_t complained_ms; /* last log line of an error of the whole database */
     struct fgw_cql_rounds *rounds;
 };
 

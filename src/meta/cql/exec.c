@@ -6,7 +6,7 @@
 #include "event/workers.h"
 #include "meta/cql/cql_internal.h"
 
-enum { LWT_TRIES = 3 };
+enum { LWT_TRIES = 3, COMPLAINT_MS = 30000 };
 
 struct cql_worker *cql_worker(struct cql *cql)
 {
@@ -30,6 +30,15 @@ static struct fgw_cql_client *client_of(struct cql *cql)
     return cql->options.client(cql->options.client_context);
 }
 
+/* What every request would say again is said once in a while. */
+static bool may_complain(struct cql *cql)
+{
+    uint64_t now_ms = cql_now_ms();
+    uint64_t last_ms = atomic_load(&cql->complained_ms);
+    return (last_ms == 0 || now_ms - last_ms > COMPLAINT_MS) &&
+           atomic_compare_exchange_strong(&cql->complained_ms, &last_ms, now_ms);
+}
+
 /* A client that asks for an object must not be told of tables, credentials or peers. */
 static enum fgw_err as_request_error(struct cql *cql, enum cql_statement_id id, enum fgw_err err,
                                      struct fgw_error *error)
@@ -48,9 +57,11 @@ static enum fgw_err as_request_error(struct cql *cql, enum cql_statement_id id, 
     case FGW_ERR_NOT_FOUND:
     case FGW_ERR_ACCESS_DENIED:
     case FGW_ERR_CONFIG:
-        fgw_log_error("meta", "keyspace %s, statement %s: %s", cql->keyspace,
-                      cql->statements[id].name,
-                      error->message[0] != '\0' ? error->message : fgw_err_text(err));
+        if (may_complain(cql)) {
+            fgw_log_error("meta", "keyspace %s, statement %s: %s", cql->keyspace,
+                          cql->statements[id].name,
+                          error->message[0] != '\0' ? error->message : fgw_err_text(err));
+        }
         return fgw_error_set(error, FGW_ERR_UNAVAILABLE, NULL);
     default:
         fgw_log_error("meta", "statement %s: %s", cql->statements[id].name,

@@ -699,18 +699,25 @@ static void case_ten_thousand_parts(struct world *world)
 static size_t rows_in(struct world *world, const struct fgw_bucket *bucket)
 {
     struct contract *c = &world->c;
-    struct fgw_cql_result *result = NULL;
+    struct fgw_cql_options options = {.page_size = 1000};
     size_t rows = 0;
+    bool more = true;
     const char *text =
         fgw_arena_printf(&c->arena, "SELECT bucket_id, key FROM %s.objects", world->keyspace.name);
-    MUST_ANSWER(fgw_cql_query(world->keyspace.client, text, FGW_CQL_READ, NULL, &result, &c->error),
-                FGW_OK);
-    while (fgw_cql_result_next(result)) {
-        struct fgw_id id;
-        MUST_ANSWER(fgw_cql_get_uuid(result, "bucket_id", id.bytes), FGW_OK);
-        rows += fgw_id_eq(&id, &bucket->id);
+    while (more) {
+        struct fgw_cql_result *result = NULL;
+        MUST_ANSWER(
+            fgw_cql_query(world->keyspace.client, text, FGW_CQL_READ, &options, &result, &c->error),
+            FGW_OK);
+        more = fgw_cql_result_has_more(result);
+        options.paging_state = fgw_arena_copy(&c->arena, fgw_cql_result_paging_state(result));
+        while (fgw_cql_result_next(result)) {
+            struct fgw_id id;
+            MUST_ANSWER(fgw_cql_get_uuid(result, "bucket_id", id.bytes), FGW_OK);
+            rows += fgw_id_eq(&id, &bucket->id);
+        }
+        fgw_cql_result_free(result);
     }
-    fgw_cql_result_free(result);
     return rows;
 }
 

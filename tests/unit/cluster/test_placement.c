@@ -38,8 +38,8 @@ static void take_plan(struct cluster_map *map, unsigned replicas)
     map->sets = fgw_xcalloc(count + 1, sizeof *map->sets);
     map->set_count = count;
     for (size_t i = 0; i < count; i++) {
-        map->sets[i] =
-            (struct cluster_set){.id = planned[i].id, .epoch = 1, .count = planned[i].count};
+        map->sets[i] = (struct cluster_set){
+            .id = planned[i].id, .epoch = 1, .state = CLUSTER_SET_OPEN, .count = planned[i].count};
         memcpy(map->sets[i].stores, planned[i].stores, sizeof planned[i].stores);
         assert_true(planned[i].id != 0 && planned[i].id <= INT64_MAX);
         assert_true(i == 0 || planned[i - 1].id < planned[i].id);
@@ -190,6 +190,11 @@ static void few_stores_need_one_copy(void **state)
     /* three wanted, two there */
     assert_int_equal(placement->choose(placement->context, 3, NULL, 0, &set, &error), FGW_OK);
     assert_int_equal(set.count, 2);
+    /* a closed set takes nothing new */
+    cluster->guarded.map.sets[0].state = CLUSTER_SET_CLOSED;
+    assert_int_equal(placement->choose(placement->context, 2, NULL, 0, &set, &error),
+                     FGW_ERR_UNAVAILABLE);
+    cluster->guarded.map.sets[0].state = CLUSTER_SET_OPEN;
     /* a store that is lost takes its sets out */
     cluster->guarded.map.stores[0].state = CLUSTER_LOST;
     assert_int_equal(placement->choose(placement->context, 2, NULL, 0, &set, &error),
