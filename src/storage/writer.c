@@ -25,6 +25,7 @@ struct used_file {
 struct fgw_storage_writer {
     struct fgw_storage *storage;
     struct fgw_item_owner owner;
+    struct fgw_sweep_writer sweep;
     uint8_t *key;
     uint8_t list_id[FGW_LIST_ID_SIZE];
     struct pending pending[FGW_LIST_KINDS];
@@ -58,6 +59,7 @@ enum fgw_err fgw_storage_writer_new(struct fgw_storage *storage,
     }
     writer->owner.address.key = fgw_bytes(writer->key, owner->key.len);
     fgw_rng_fill(writer->list_id, sizeof writer->list_id);
+    fgw_sweep_note_writer(storage, &writer->sweep, writer->owner.address.owner_id);
     *out_writer = writer;
     return FGW_OK;
 }
@@ -280,6 +282,7 @@ void fgw_storage_writer_free(struct fgw_storage_writer *writer)
         abandon(writer);
     }
     forget_files(writer);
+    fgw_sweep_forget_writer(writer->storage, &writer->sweep);
     fgw_xfree(writer->files);
     fgw_xfree(writer->pending[FGW_LIST_LEAVES].blocks);
     fgw_xfree(writer->pending[FGW_LIST_NODES].blocks);
