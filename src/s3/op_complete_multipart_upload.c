@@ -11,6 +11,7 @@
 #include "s3/etag.h"
 #include "s3/late.h"
 #include "s3/multipart.h"
+#include "s3/object_cid.h"
 #include "s3/object_info.h"
 #include "s3/op.h"
 #include "s3/xml_write.h"
@@ -189,25 +190,6 @@ static enum fgw_err whole_checksum(struct fgw_s3_request *request, struct comple
     return check_expected(request, out_value, completion->count);
 }
 
-/* Known here when the bytes of one part are the whole object: then its tree is the object's. */
-static void find_cid(const struct completion *completion, struct fgw_object *object)
-{
-    const struct fgw_extent *whole = NULL;
-    for (size_t i = 0; i < completion->count; i++) {
-        if (completion->extents[i].size > 0 || completion->count == 1) {
-            if (whole != NULL) {
-                return;
-            }
-            whole = &completion->extents[i];
-        }
-    }
-    if (whole != NULL) {
-        object->cid = whole->root;
-        object->has_cid = true;
-        object->canonical_cid = true;
-    }
-}
-
 static enum fgw_err make_object(struct fgw_s3_request *request, struct completion *completion)
 {
     struct fgw_object *object = &completion->complete.object;
@@ -225,7 +207,9 @@ static enum fgw_err make_object(struct fgw_s3_request *request, struct completio
     object->part_count = completion->count;
     object->extents = completion->extents;
     object->extent_count = completion->count;
-    find_cid(completion, object);
+    if (err == FGW_OK) {
+        fgw_s3_find_object_cid(request->s3->blobs, object);
+    }
     return err;
 }
 
