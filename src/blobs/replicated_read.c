@@ -203,7 +203,8 @@ static enum fgw_err remote_leaves(struct fgw_blob_reader *reader, struct fgw_err
 
 static enum fgw_err load_leaves(struct fgw_blob_reader *reader, struct fgw_error *error)
 {
-    bool local = fgw_member_of(&reader->member)->local && reader->replicated->options.storage != NULL;
+    bool local =
+        fgw_member_of(&reader->member)->local && reader->replicated->options.storage != NULL;
     fgw_buf_clear(&reader->leaves);
     enum fgw_err err = local ? local_leaves(reader, error) : remote_leaves(reader, error);
     if (err == FGW_OK) {

@@ -68,8 +68,7 @@ static const struct fgw_extent *only_extent(const struct fgw_object *object)
 static enum fgw_err build(struct fgw_blobs *blobs, const struct fgw_object *object,
                           struct fgw_dag_root *out_root, struct fgw_error *error)
 {
-    struct fgw_dag_builder *dag =
-        fgw_dag_builder_new(&fgw_dag_unixfs_v1_2025, ignore_node, NULL);
+    struct fgw_dag_builder *dag = fgw_dag_builder_new(&fgw_dag_unixfs_v1_2025, ignore_node, NULL);
     enum fgw_err err = FGW_OK;
     for (size_t i = 0; i < object->extent_count && err == FGW_OK; i++) {
         err = add_extent(blobs, dag, &object->extents[i], error);
@@ -90,24 +89,34 @@ static uint64_t count_leaves(const struct fgw_object *object)
     return leaves;
 }
 
-void fgw_s3_find_object_cid(struct fgw_blobs *blobs, struct fgw_object *object)
+/* FGW_ERR_TOO_LARGE: above FGW_S3_CID_LEAVES_MAX. */
+static enum fgw_err find_root(struct fgw_blobs *blobs, const struct fgw_object *object,
+                              struct fgw_dag_root *out_root, struct fgw_error *error)
 {
     const struct fgw_extent *only = only_extent(object);
-    struct fgw_dag_root root = {.canonical = true};
+    if (only != NULL) {
+        *out_root = (struct fgw_dag_root){.cid = only->root, .canonical = true};
+        return FGW_OK;
+    }
+    if (count_leaves(object) > FGW_S3_CID_LEAVES_MAX) {
+        return fgw_error_set(error, FGW_ERR_TOO_LARGE, "it has too many leaves");
+    }
+    return build(blobs, object, out_root, error);
+}
+
+void fgw_s3_find_object_cid(struct fgw_blobs *blobs, struct fgw_object *object)
+{
+    struct fgw_dag_root root = {.canonical = false};
     struct fgw_error error;
     fgw_error_init(&error);
-    if (only == NULL) {
-        enum fgw_err err = count_leaves(object) > FGW_S3_CID_LEAVES_MAX
-                               ? FGW_ERR_TOO_LARGE
-                               : build(blobs, object, &root, &error);
-        if (err != FGW_OK) {
-            fgw_log_info("s3", "the object %.*s stays without a CID: %s",
-                         FGW_FMT(fgw_bytes_sub(object->key, 0, 200)),
-                         error.message[0] != '\0' ? error.message : fgw_err_text(err));
-            return;
-        }
+    enum fgw_err err = find_root(blobs, object, &root, &error);
+    if (err != FGW_OK) {
+        fgw_log_info("s3", "the object %.*s stays without a CID: %s",
+                     FGW_FMT(fgw_bytes_sub(object->key, 0, 200)),
+                     error.message[0] != '\0' ? error.message : fgw_err_text(err));
+        return;
     }
-    object->cid = only != NULL ? only->root : root.cid;
+    object->cid = root.cid;
     object->canonical_cid = root.canonical;
     object->has_cid = true;
 }

@@ -84,9 +84,9 @@ static bool matches(const struct fgw_s3_listed_part *listed, const struct fgw_pa
 {
     bool comparable = listed->checksum.algorithm != FGW_CHECKSUM_NONE &&
                       part->checksum.algorithm != FGW_CHECKSUM_NONE;
-    if (comparable && (listed->checksum.algorithm != part->checksum.algorithm ||
-                       memcmp(listed->checksum.bytes, part->checksum.bytes,
-                              part->checksum.len) != 0)) {
+    if (comparable &&
+        (listed->checksum.algorithm != part->checksum.algorithm ||
+         memcmp(listed->checksum.bytes, part->checksum.bytes, part->checksum.len) != 0)) {
         return false;
     }
     return memcmp(md5, part->md5, FGW_MD5_SIZE) == 0;
@@ -112,9 +112,8 @@ static enum fgw_err pick_parts(struct fgw_s3_request *request, struct completion
             return err;
         }
         struct fgw_object_part *part = &completion->parts[i];
-        *part = (struct fgw_object_part){.number = listed->number,
-                                         .size = stored[at].size,
-                                         .checksum = stored[at].checksum};
+        *part = (struct fgw_object_part){
+            .number = listed->number, .size = stored[at].size, .checksum = stored[at].checksum};
         memcpy(part->md5, md5, sizeof part->md5);
         completion->extents[i] = stored[at].extent;
     }
@@ -178,9 +177,8 @@ static enum fgw_err whole_checksum(struct fgw_s3_request *request, struct comple
                                    struct fgw_checksum_value *out_value)
 {
     const struct fgw_upload *upload = &completion->upload;
-    enum fgw_err err =
-        fgw_s3_combine_checksums(upload->checksum_algorithm, upload->checksum_type,
-                                 completion->parts, completion->count, out_value);
+    enum fgw_err err = fgw_s3_combine_checksums(upload->checksum_algorithm, upload->checksum_type,
+                                                completion->parts, completion->count, out_value);
     if (err != FGW_OK) {
         return fgw_error_set(&request->error, FGW_ERR_INVALID_REQUEST,
                              "The upload was created with the checksum algorithm %s, which a part "
@@ -201,8 +199,7 @@ static enum fgw_err make_object(struct fgw_s3_request *request, struct completio
     if (err == FGW_OK) {
         err = whole_checksum(request, completion, &object->checksum);
     }
-    object->etag =
-        fgw_s3_multipart_etag(request->arena, completion->parts, completion->count);
+    object->etag = fgw_s3_multipart_etag(request->arena, completion->parts, completion->count);
     object->parts = completion->parts;
     object->part_count = completion->count;
     object->extents = completion->extents;
@@ -239,9 +236,8 @@ static enum fgw_err complete(struct fgw_s3_request *request, void *context)
         fgw_arena_zalloc(request->arena, completion->count * sizeof *completion->parts);
     completion->extents =
         fgw_arena_zalloc(request->arena, completion->count * sizeof *completion->extents);
-    enum fgw_err err =
-        meta->ops->part_list(meta, request->arena, &completion->upload, 0, 0, false, &stored,
-                             &stored_count, &truncated, &request->error);
+    enum fgw_err err = meta->ops->part_list(meta, request->arena, &completion->upload, 0, 0, false,
+                                            &stored, &stored_count, &truncated, &request->error);
     if (err == FGW_OK) {
         err = pick_parts(request, completion, stored, stored_count);
     }
@@ -299,8 +295,7 @@ static enum fgw_err answer_again(struct fgw_s3_request *request, struct completi
     completion->parts =
         fgw_arena_zalloc(request->arena, completion->count * sizeof *completion->parts);
     for (size_t i = 0; i < completion->count; i++) {
-        enum fgw_err err =
-            take_md5(request, &completion->listed[i], completion->parts[i].md5);
+        enum fgw_err err = take_md5(request, &completion->listed[i], completion->parts[i].md5);
         if (err != FGW_OK) {
             return err;
         }
