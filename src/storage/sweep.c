@@ -17,14 +17,14 @@
 #include "storage/txn.h"
 
 enum {
-    MIN_AGE_MS = 2 * 3600 * 1000,   /* no hold goes sooner after it was taken */
-    FIRST_MS = 10 * 60 * 1000,      /* after opening: other work comes first */
-    RETRY_MS = 10 * 60 * 1000,      /* after a pass that broke off */
-    CALL_MS = 3600 * 1000,          /* at most, between looks at the clock */
-    PAGE = 256,                     /* holds */
-    PAUSE_MS = 20,                  /* between pages, so that others get the disk and the metadata */
-    BELIEVABLE_MIN = 1000,          /* ownerless holds */
-    BELIEVABLE_PART = 1000,         /* or one in so many */
+    MIN_AGE_MS = 2 * 3600 * 1000, /* no hold goes sooner after it was taken */
+    FIRST_MS = 10 * 60 * 1000,    /* after opening: other work comes first */
+    RETRY_MS = 10 * 60 * 1000,    /* after a pass that broke off */
+    CALL_MS = 3600 * 1000,        /* at most, between looks at the clock */
+    PAGE = 256,                   /* holds */
+    PAUSE_MS = 20,                /* between pages, so that others get the disk and the metadata */
+    BELIEVABLE_MIN = 1000,        /* ownerless holds */
+    BELIEVABLE_PART = 1000,       /* or one in so many */
     FILE_MAX = 64 * 1024 * 1024
 };
 
@@ -192,10 +192,9 @@ static enum fgw_err still_held(struct fgw_storage *storage,
         if (err == FGW_OK) {
             err = fgw_block_row_decode(fgw_buf_bytes(&value), &row);
         }
-        if (err == FGW_OK && (row.owner_kind != FGW_BLOCK_OWNED ||
-                              row.owner.extent != seen->extent ||
-                              memcmp(row.owner.address.owner_id, seen->owner.owner_id,
-                                     FGW_STORAGE_ID_SIZE) != 0)) {
+        if (err == FGW_OK &&
+            (row.owner_kind != FGW_BLOCK_OWNED || row.owner.extent != seen->extent ||
+             memcmp(row.owner.address.owner_id, seen->owner.owner_id, FGW_STORAGE_ID_SIZE) != 0)) {
             key = fgw_row_key_ref(fgw_cid_digest(&seen->root), seen->owner.owner_id, seen->extent);
             err = fgw_storage_index_get(storage, &key, &value);
         }
@@ -281,10 +280,8 @@ static enum fgw_err evaluate_release(struct fgw_storage_op *op, struct fgw_stora
 static enum fgw_err release(struct leaving *leaving)
 {
     struct pass *pass = leaving->pass;
-    struct fgw_storage_op op = {.name = "sweep",
-                                .evaluate = evaluate_release,
-                                .context = leaving,
-                                .frees_space = true};
+    struct fgw_storage_op op = {
+        .name = "sweep", .evaluate = evaluate_release, .context = leaving, .frees_space = true};
     enum fgw_err err = fgw_storage_commit(pass->storage, &op);
     if (err != FGW_OK) {
         return err;
@@ -459,8 +456,8 @@ static enum fgw_err run_pass(struct pass *pass)
         return err;
     }
     bool believable = judge(pass);
-    bool forbidden = fgw_storage_running_ms(pass->storage) <
-                     atomic_load(&pass->sweep->free_nothing_until_ms);
+    bool forbidden =
+        fgw_storage_running_ms(pass->storage) < atomic_load(&pass->sweep->free_nothing_until_ms);
     if (believable && !forbidden && pass->due > 0) {
         err = walk(pass, release_page);
     }

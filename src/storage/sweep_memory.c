@@ -3,13 +3,7 @@
 #include "base/crc.h"
 #include "storage/sweep.h"
 
-enum {
-    HEAD_SIZE = 64,
-    ENTRY_SIZE = 32,
-    VERSION = 1,
-    FLAG_ALARM = 1,
-    CAPACITY_MIN = 64
-};
+enum { HEAD_SIZE = 64, ENTRY_SIZE = 32, VERSION = 1, FLAG_ALARM = 1, CAPACITY_MIN = 64 };
 
 /* -- the table ----------------------------------------------------------------------------------- */
 
@@ -59,7 +53,7 @@ static struct fgw_sweep_candidate *put(struct fgw_sweep_table *table,
 static void grow(struct fgw_sweep_table *table)
 {
     struct fgw_sweep_table larger = {.capacity = table->capacity == 0 ? (size_t)CAPACITY_MIN
-                                                                       : 2 * table->capacity};
+                                                                      : 2 * table->capacity};
     larger.slots = fgw_xcalloc(larger.capacity, sizeof *larger.slots);
     for (size_t i = 0; i < table->capacity; i++) {
         if (table->slots[i].found_ms != 0) {
@@ -163,8 +157,8 @@ void fgw_sweep_encode(const struct fgw_sweep_memory *memory,
 
 static bool whole(struct fgw_bytes file, const uint8_t *store_id)
 {
-    if (file.len < HEAD_SIZE + 4 ||
-        fgw_crc32c(0, fgw_bytes(file.ptr, file.len - 4)) != fgw_get_u32le(file.ptr + file.len - 4)) {
+    if (file.len < HEAD_SIZE + 4 || fgw_crc32c(0, fgw_bytes(file.ptr, file.len - 4)) !=
+                                        fgw_get_u32le(file.ptr + file.len - 4)) {
         return false;
     }
     uint64_t count = fgw_get_u64le(file.ptr + 56);

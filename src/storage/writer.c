@@ -40,7 +40,8 @@ struct fgw_storage_writer {
 
 enum fgw_err fgw_storage_writer_new(struct fgw_storage *storage,
                                     const struct fgw_storage_owner *owner, uint64_t extent,
-                                    uint64_t size_hint_bytes, struct fgw_storage_writer **out_writer)
+                                    uint64_t size_hint_bytes,
+                                    struct fgw_storage_writer **out_writer)
 {
     (void)size_hint_bytes; /* groups are not preallocated */
     if (owner->key.len > FGW_STORAGE_KEY_MAX) {
@@ -78,11 +79,9 @@ static void note_file(struct fgw_storage_writer *writer, const struct fgw_bulk_p
     }
     if (writer->file_count == writer->file_capacity) {
         writer->file_capacity = 2 * writer->file_capacity + 2;
-        writer->files =
-            fgw_xrealloc(writer->files, writer->file_capacity * sizeof *writer->files);
+        writer->files = fgw_xrealloc(writer->files, writer->file_capacity * sizeof *writer->files);
     }
-    writer->files[writer->file_count++] =
-        (struct used_file){place->file, place->group, place->end};
+    writer->files[writer->file_count++] = (struct used_file){place->file, place->group, place->end};
 }
 
 static void forget_files(struct fgw_storage_writer *writer)
@@ -139,8 +138,8 @@ static enum fgw_err log_slice(struct fgw_storage_writer *writer, enum fgw_list_k
     err = fgw_storage_commit_items(writer->storage, "slice", &items);
     fgw_buf_deinit(&items);
     /* blocks of the other kind may still wait in the same files */
-    if (err == FGW_OK && writer->pending[FGW_LIST_LEAVES].count +
-                                 writer->pending[FGW_LIST_NODES].count == 0) {
+    if (err == FGW_OK &&
+        writer->pending[FGW_LIST_LEAVES].count + writer->pending[FGW_LIST_NODES].count == 0) {
         forget_files(writer);
     }
     return err;
@@ -240,8 +239,8 @@ static bool root_fits(const struct fgw_storage_writer *writer, const struct fgw_
     return leaves >= 2 && nodes >= 1;
 }
 
-enum fgw_err fgw_storage_writer_finish(struct fgw_storage_writer *writer, const struct fgw_cid *root,
-                                       uint64_t size_bytes)
+enum fgw_err fgw_storage_writer_finish(struct fgw_storage_writer *writer,
+                                       const struct fgw_cid *root, uint64_t size_bytes)
 {
     struct fgw_buf items;
     if (!root_fits(writer, root, size_bytes)) {

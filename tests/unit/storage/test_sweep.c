@@ -173,8 +173,8 @@ static size_t count_holds(struct fgw_storage *storage)
     fgw_arena_init(&arena, 0);
     fgw_buf_init(&cursor, 0);
     do {
-        assert_int_equal(
-            fgw_storage_holds_next(storage, &cursor, &arena, 100, &seen, &count), FGW_OK);
+        assert_int_equal(fgw_storage_holds_next(storage, &cursor, &arena, 100, &seen, &count),
+                         FGW_OK);
         sum += count;
     } while (count > 0);
     fgw_buf_deinit(&cursor);
