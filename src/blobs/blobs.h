@@ -63,6 +63,8 @@ struct fgw_blobs_ops {
                               struct fgw_blob_reader **out_reader, struct fgw_error *error);
     enum fgw_err (*read_next)(struct fgw_blob_reader *reader, uint64_t offset, size_t want,
                               bool prefer_memory, struct fgw_storage_run *out_run);
+    enum fgw_err (*read_leaf)(struct fgw_blob_reader *reader, uint64_t leaf,
+                              uint8_t out_digest[32]);
     void (*read_close)(struct fgw_blob_reader *reader);
 };
 
@@ -131,6 +133,10 @@ static inline enum fgw_err fgw_blob_read_open(struct fgw_blobs *blobs,
 }
 enum fgw_err fgw_blob_read_next(struct fgw_blob_reader *reader, uint64_t offset, size_t want,
                                 bool prefer_memory, struct fgw_storage_run *out_run) FGW_MUST_CHECK;
+/* SHA-256 of leaf number `leaf` (of 1 MiB each but the last), as the blob's root proves it.
+ * FGW_ERR_NOT_FOUND behind the last leaf; UNAVAILABLE. */
+enum fgw_err fgw_blob_read_leaf(struct fgw_blob_reader *reader, uint64_t leaf,
+                                uint8_t out_digest[32]) FGW_MUST_CHECK;
 void fgw_blob_read_close(struct fgw_blob_reader *reader);
 
 /* Stages and readers of every store begin with this. */

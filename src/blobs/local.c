@@ -364,6 +364,12 @@ static enum fgw_err read_next(struct fgw_blob_reader *reader, uint64_t offset, s
     return fgw_storage_reader_next(reader->reader, offset, want, prefer_memory, out_run);
 }
 
+static enum fgw_err read_leaf(struct fgw_blob_reader *reader, uint64_t leaf,
+                              uint8_t out_digest[FGW_SHA256_SIZE])
+{
+    return fgw_storage_reader_leaf(reader->reader, leaf, out_digest);
+}
+
 static void read_close(struct fgw_blob_reader *reader)
 {
     fgw_storage_reader_close(reader->reader);
@@ -382,6 +388,7 @@ static const struct fgw_blobs_ops OPS = {
     .release = release,
     .read_open = read_open,
     .read_next = read_next,
+    .read_leaf = read_leaf,
     .read_close = read_close,
 };
 
