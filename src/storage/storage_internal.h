@@ -12,6 +12,7 @@
 #include "storage/datadir.h"
 #include "storage/group_files.h"
 #include "storage/log.h"
+#include "storage/pending.h"
 #include "storage/release.h"
 #include "storage/rows.h"
 #include "storage/sessions.h"
@@ -40,6 +41,7 @@ struct fgw_storage {
     struct fgw_storage_recovery recovered; /* by opening */
     struct fgw_sessions sessions;
     struct fgw_release release;
+    struct fgw_pending pending;
     struct fgw_sweep sweep;
     struct fgw_care *care;
     _Atomic uint64_t unsynced_index_bytes;
