@@ -13,6 +13,8 @@ enum {
     SYNC_MS = 1000,
     RELEASE_MS = 1000,
     FIGURES_MS = 5000,
+    CHECKPOINT_MS = 1000,
+    CHECKPOINT_RETRY_MS = 60 * 1000,
     RETRY_MS = 10 * 1000, /* after a failed pass */
     HINTS_MAX = 10000
 };
@@ -129,6 +131,12 @@ static uint64_t count_figures(struct fgw_care *care)
 {
     fgw_figures_refresh(care->storage);
     return FIGURES_MS;
+}
+
+static uint64_t write_checkpoint(struct fgw_care *care)
+{
+    enum fgw_err err = fgw_checkpoint_care(care->storage);
+    return err == FGW_OK || err == FGW_ERR_CANCELLED ? CHECKPOINT_MS : CHECKPOINT_RETRY_MS;
 }
 
 /* -- hints --------------------------------------------------------------------------------------- */
@@ -288,6 +296,7 @@ struct fgw_care *fgw_care_new(struct fgw_storage *storage)
         [FGW_CARE_RELEASE] = release_dead,
         [FGW_CARE_HINTS] = follow_hints,
         [FGW_CARE_FIGURES] = count_figures,
+        [FGW_CARE_CHECKPOINT] = write_checkpoint,
     };
     struct fgw_care *care = fgw_xcalloc(1, sizeof *care);
     care->storage = storage;

@@ -58,6 +58,16 @@ static struct fgw_found_group *newest_log(const struct fgw_found_groups *found)
     return NULL;
 }
 
+/* All of the log up to where the index stands may have been removed: then the next group begins
+ * exactly there. */
+static bool index_stands_before(const struct fgw_replay *replay, const struct fgw_found_group *group)
+{
+    const struct fgw_applied *applied = &replay->apply->applied;
+    return group->predecessor.group == applied->group && group->predecessor.end == applied->end &&
+           group->predecessor.last_batch == applied->batch &&
+           fgw_found_group(replay->found, applied->group) == NULL;
+}
+
 /* Marks the groups from the one the index stands in to the newest. */
 static enum fgw_err mark_chain(struct fgw_replay *replay, struct fgw_error *error)
 {
@@ -71,7 +81,8 @@ static enum fgw_err mark_chain(struct fgw_replay *replay, struct fgw_error *erro
     for (;;) {
         group->in_chain = true;
         uint64_t before = group->predecessor.group;
-        if (group->id == applied->group || (applied->batch == 0 && before == 0)) {
+        if (group->id == applied->group || (applied->batch == 0 && before == 0) ||
+            index_stands_before(replay, group)) {
             return FGW_OK;
         }
         if (before == 0) {

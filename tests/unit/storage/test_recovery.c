@@ -127,10 +127,18 @@ static void step_release(struct history *history)
     accept_fault(err);
 }
 
+static void step_checkpoint(struct history *history)
+{
+    accept_fault(fgw_storage_checkpoint(history->fixture->storage, NULL));
+}
+
 static void step_fault(struct history *history)
 {
     static const char *const FAULTS[] = {"pwrite:1:EIO", "fdatasync:1:EIO", "fdatasync:2:EIO"};
     fgw_fs_set_faults(FAULTS[draw(history, 3)]);
+    if (draw(history, 4) == 0) {
+        step_checkpoint(history);
+    }
     step_put(history);
     step_large(history);
     step_delete(history);
@@ -157,8 +165,10 @@ static void run_history(struct fixture *fixture)
             step_large(&history);
         } else if (kind < 86) {
             step_copy(&history);
-        } else if (kind < 96) {
+        } else if (kind < 95) {
             step_release(&history);
+        } else if (kind < 97) {
+            step_checkpoint(&history);
         } else {
             step_fault(&history);
         }
@@ -193,6 +203,13 @@ static void compare_with_rebuilt(struct fixture *fixture)
     fixture_open(fixture);
     dump_rows(fixture->storage, &rebuilt);
     assert_true(live.len > 0);
+    expect_same_rows(&live, &rebuilt);
+    fixture_close(fixture);
+    fixture_drop_index(fixture);
+    fixture_drop_checkpoints(fixture); /* now from the log alone */
+    fixture_open(fixture);
+    fgw_buf_clear(&rebuilt);
+    dump_rows(fixture->storage, &rebuilt);
     expect_same_rows(&live, &rebuilt);
     fgw_buf_deinit(&live);
     fgw_buf_deinit(&rebuilt);
