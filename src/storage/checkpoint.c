@@ -89,6 +89,7 @@ static void run_begin(void *arg)
                                                     .sealer = fgw_storage_sealer(storage),
                                                     .id = ++storage->checkpoint.last_id};
     task->result = fgw_checkpoint_writer_new(&options, &task->writer);
+    storage->checkpoint.last_id -= task->result == FGW_OK ? 0 : 1;
 }
 
 /* Below this the log and the index would be in danger, not the checkpoint alone. */
