@@ -346,40 +346,54 @@ static bool is_due(struct fgw_storage *storage)
     struct fgw_kv_stats kv;
     fgw_committer_stats(storage->committer, &committer);
     fgw_kv_stats(storage->kv, &kv);
-    uint64_t least = storage->options.checkpoint_bytes == 0 ? RECORD_BYTES
-                                                            : storage->options.checkpoint_bytes;
+    uint64_t least =
+        storage->options.checkpoint_bytes == 0 ? RECORD_BYTES : storage->options.checkpoint_bytes;
     uint64_t metadata = storage->checkpoint.newest.size_bytes > kv.live_table_bytes
                             ? storage->checkpoint.newest.size_bytes
                             : kv.live_table_bytes;
-    uint64_t behind = storage->checkpoint.log_bytes + committer.record_bytes -
-                      storage->checkpoint.record_bytes;
+    uint64_t behind =
+        storage->checkpoint.log_bytes + committer.record_bytes - storage->checkpoint.record_bytes;
     return storage->checkpoint.damaged_id != 0 ||
            behind > (metadata / 2 > least ? metadata / 2 : least);
+}
+
+/* The one found at open. Damaged, it is as good as none. */
+static enum fgw_err verify_found(struct task *task)
+{
+    struct fgw_storage *storage = task->storage;
+    if (storage->checkpoint.newest.id == 0 ||
+        atomic_load(&storage->checkpoint.verified_batch) != 0) {
+        return FGW_OK;
+    }
+    task->info = storage->checkpoint.newest;
+    enum fgw_err err = read_back(task);
+    if (err == FGW_ERR_CORRUPT) {
+        storage->checkpoint.damaged_id = task->info.id;
+        storage->checkpoint.newest = (struct fgw_checkpoint_info){0};
+        err = FGW_OK;
+    }
+    return err;
+}
+
+static enum fgw_err make_due(struct task *task)
+{
+    enum fgw_err err = make_checkpoint(task);
+    err = err == FGW_ERR_NOT_FOUND ? FGW_OK : err; /* nothing to write yet */
+    if (err != FGW_OK && err != FGW_ERR_CANCELLED) {
+        fgw_log_error("storage", "no checkpoint could be written: %s", fgw_err_text(err));
+    }
+    return err;
 }
 
 enum fgw_err fgw_checkpoint_care(struct fgw_storage *storage)
 {
     struct task task = {.storage = storage, .by_care = true};
-    enum fgw_err err = FGW_OK;
     if (atomic_exchange(&storage->checkpoint.busy, true)) {
         return FGW_OK;
     }
-    if (storage->checkpoint.newest.id != 0 &&
-        atomic_load(&storage->checkpoint.verified_batch) == 0) {
-        task.info = storage->checkpoint.newest;
-        err = read_back(&task);
-        if (err == FGW_ERR_CORRUPT) {
-            storage->checkpoint.damaged_id = task.info.id;
-            storage->checkpoint.newest = (struct fgw_checkpoint_info){0};
-            err = FGW_OK;
-        }
-    }
+    enum fgw_err err = verify_found(&task);
     if (err == FGW_OK && is_due(storage)) {
-        err = make_checkpoint(&task);
-        err = err == FGW_ERR_NOT_FOUND ? FGW_OK : err; /* nothing to write yet */
-        if (err != FGW_OK && err != FGW_ERR_CANCELLED) {
-            fgw_log_error("storage", "no checkpoint could be written: %s", fgw_err_text(err));
-        }
+        err = make_due(&task);
     }
     atomic_store(&storage->checkpoint.busy, false);
     return err;

@@ -78,7 +78,8 @@ enum fgw_err fgw_checkpoint_reader_next(struct fgw_checkpoint_reader *reader,
 /* Bytes of the file read so far; where damage was found. */
 uint64_t fgw_checkpoint_reader_offset(const struct fgw_checkpoint_reader *reader);
 /* After FGW_ERR_END. */
-const struct fgw_checkpoint_info *fgw_checkpoint_reader_info(const struct fgw_checkpoint_reader *reader);
+const struct fgw_checkpoint_info *
+fgw_checkpoint_reader_info(const struct fgw_checkpoint_reader *reader);
 /* Takes NULL. */
 void fgw_checkpoint_reader_close(struct fgw_checkpoint_reader *reader);
 

@@ -161,9 +161,10 @@ enum fgw_err fgw_checkpoint_load(const struct fgw_datadir *dir, uint64_t id,
         err = name_damage(dir, id, err, fgw_checkpoint_reader_offset(load.reader), error);
     }
     if (err == FGW_OK) {
-        fgw_log_info("storage", "the index was loaded from checkpoint %llu rows=%llu batch=%llu",
-                     (unsigned long long)id, (unsigned long long)load.rows,
-                     (unsigned long long)fgw_checkpoint_reader_info(load.reader)->position.last_batch);
+        fgw_log_info(
+            "storage", "the index was loaded from checkpoint %llu rows=%llu batch=%llu",
+            (unsigned long long)id, (unsigned long long)load.rows,
+            (unsigned long long)fgw_checkpoint_reader_info(load.reader)->position.last_batch);
     } else {
         (void)!fgw_checkpoint_load_clean(dir, NULL);
     }

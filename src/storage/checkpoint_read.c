@@ -97,7 +97,8 @@ static enum fgw_err read_heads(struct fgw_checkpoint_reader *reader,
     return err == FGW_ERR_END ? FGW_ERR_CORRUPT : err;
 }
 
-static bool head_fits(const struct fgw_checkpoint_reader *reader, const struct fgw_record_head *head)
+static bool head_fits(const struct fgw_checkpoint_reader *reader,
+                      const struct fgw_record_head *head)
 {
     return (head->kind == FGW_RECORD_CHECKPOINT || head->kind == FGW_RECORD_CHECKPOINT_END) &&
            head->part == reader->part + 1 && head->parts == head->part &&
@@ -124,10 +125,10 @@ static enum fgw_err open_record(struct fgw_checkpoint_reader *reader,
     struct fgw_record_place place = {fgw_checkpoint_group(reader->info.id), reader->offset};
     enum fgw_err err = fgw_fs_pread(reader->fd, reader->record, section->block_size,
                                     reader->offset + section->head_size);
-    return err == FGW_OK ? fgw_record_open(reader->opener,
-                                           fgw_bytes(reader->record, section->block_size), place,
-                                           reader->record + FGW_RECORD_SIZE_MAX, &head, out_payload)
-                         : err;
+    return err == FGW_OK
+               ? fgw_record_open(reader->opener, fgw_bytes(reader->record, section->block_size),
+                                 place, reader->record + FGW_RECORD_SIZE_MAX, &head, out_payload)
+               : err;
 }
 
 static enum fgw_err end_item(struct fgw_checkpoint_info *info, const struct fgw_tlv_item *item)
@@ -242,7 +243,7 @@ enum fgw_err fgw_checkpoint_peek(const struct fgw_datadir *dir, uint64_t id,
                                  struct fgw_record_opener *opener,
                                  struct fgw_checkpoint_info *out_info)
 {
-    struct fgw_checkpoint_reader *reader;
+    struct fgw_checkpoint_reader *reader = NULL;
     enum fgw_err err = fgw_checkpoint_reader_open(dir, id, opener, false, &reader);
     if (err != FGW_OK) {
         return err;
@@ -307,7 +308,8 @@ enum fgw_err fgw_checkpoint_reader_next(struct fgw_checkpoint_reader *reader,
                                         struct fgw_checkpoint_row *out_row)
 {
     for (;;) {
-        struct fgw_bytes rest = fgw_bytes_sub(fgw_buf_bytes(&reader->items), reader->used, SIZE_MAX);
+        struct fgw_bytes rest =
+            fgw_bytes_sub(fgw_buf_bytes(&reader->items), reader->used, SIZE_MAX);
         struct fgw_tlv_reader items = fgw_tlv_reader(rest);
         struct fgw_tlv_item item;
         if (fgw_tlv_next(&items, &item) == FGW_OK) {
@@ -330,7 +332,8 @@ uint64_t fgw_checkpoint_reader_offset(const struct fgw_checkpoint_reader *reader
     return reader->offset;
 }
 
-const struct fgw_checkpoint_info *fgw_checkpoint_reader_info(const struct fgw_checkpoint_reader *reader)
+const struct fgw_checkpoint_info *
+fgw_checkpoint_reader_info(const struct fgw_checkpoint_reader *reader)
 {
     return &reader->info;
 }

@@ -37,9 +37,8 @@ struct fgw_checkpoint_writer {
 static enum fgw_err read_applied(struct fgw_checkpoint_writer *writer)
 {
     struct fgw_row_key key = fgw_row_key_applied();
-    struct fgw_kv_scan scan = {.family = FGW_KV_BLOCKS,
-                               .lower = fgw_row_key_bytes(&key),
-                               .snapshot = writer->snapshot};
+    struct fgw_kv_scan scan = {
+        .family = FGW_KV_BLOCKS, .lower = fgw_row_key_bytes(&key), .snapshot = writer->snapshot};
     struct fgw_kv_iter *iter = fgw_kv_iter_scan(writer->options.kv, &scan);
     fgw_kv_iter_seek_first(iter);
     enum fgw_err err = fgw_kv_iter_status(iter, NULL);
@@ -114,8 +113,8 @@ static enum fgw_err put_record(struct fgw_checkpoint_writer *writer, enum fgw_re
 static enum fgw_err put_records(struct fgw_checkpoint_writer *writer, bool all)
 {
     enum fgw_err err = FGW_OK;
-    while (err == FGW_OK && (writer->items.len >= FGW_RECORD_PAYLOAD_MAX ||
-                             (all && writer->items.len > 0))) {
+    while (err == FGW_OK &&
+           (writer->items.len >= FGW_RECORD_PAYLOAD_MAX || (all && writer->items.len > 0))) {
         struct fgw_bytes payload =
             fgw_bytes_sub(fgw_buf_bytes(&writer->items), 0, FGW_RECORD_PAYLOAD_MAX);
         err = put_record(writer, FGW_RECORD_CHECKPOINT, payload);
@@ -136,8 +135,7 @@ static void next_family(struct fgw_checkpoint_writer *writer)
 /* Until about `until` bytes of the file are written or no row is left. */
 static enum fgw_err put_rows(struct fgw_checkpoint_writer *writer, uint64_t until)
 {
-    enum fgw_item_tag tag =
-        writer->family == FGW_KV_NAMES ? FGW_ITEM_ROW_PUT : FGW_ITEM_INDEX_PUT;
+    enum fgw_item_tag tag = writer->family == FGW_KV_NAMES ? FGW_ITEM_ROW_PUT : FGW_ITEM_INDEX_PUT;
     enum fgw_err err = FGW_OK;
     while (err == FGW_OK && writer->end < until && fgw_kv_iter_valid(writer->iter)) {
         fgw_item_put_row(&writer->items, tag, fgw_kv_iter_key(writer->iter),

@@ -90,8 +90,8 @@ void fgw_open_index_name_damage(const struct fgw_storage *storage, struct fgw_er
     }
     fgw_group_name(storage->checkpoint.damaged_id, name);
     (void)snprintf(message, sizeof message, "%s", fgw_error_message(error));
-    (void)fgw_error_set(error, error->code, "%s (and checkpoints/%s, which would stand in, is damaged)",
-                        message, name);
+    (void)fgw_error_set(error, error->code,
+                        "%s (and checkpoints/%s, which would stand in, is damaged)", message, name);
 }
 
 /* -- the index ----------------------------------------------------------------------------------- */
@@ -156,6 +156,7 @@ static enum fgw_err load(struct fgw_storage *storage, struct fgw_apply *apply,
         } else if (err != FGW_OK) {
             return fgw_error_set(error, err, "%s", fgw_error_message(&why));
         }
+        storage->checkpoint.loaded_id = err == FGW_OK ? id : 0;
     }
     return try_index(storage, apply, error);
 }

@@ -55,6 +55,7 @@ void fgw_storage_close(struct fgw_storage *storage);
 
 /* What opening had to do. */
 struct fgw_storage_recovery {
+    uint64_t checkpoint;   /* the index was made from checkpoints/<id>.car; 0: from none */
     uint64_t batches;      /* replayed from the log */
     uint64_t damages;      /* places passed over (skip_damaged); where they are stands in the log */
     uint64_t lost_batches; /* that lay in them */

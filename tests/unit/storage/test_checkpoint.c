@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -423,7 +424,8 @@ static void leftovers_of_a_load_are_removed(void **state)
     fixture_open(&fixture);
     fixture_run(&fixture, put_and_checkpoint);
     fixture_close(&fixture);
-    (void)snprintf(command, sizeof command, "cp -r %s/meta %s/meta.new", fixture.path, fixture.path);
+    (void)snprintf(command, sizeof command, "cp -r %s/meta %s/meta.new", fixture.path,
+                   fixture.path);
     assert_int_equal(system(command), 0);
     fixture_open(&fixture);
     assert_false(exists(&fixture, "meta.new"));
@@ -447,7 +449,7 @@ static void fail_to_write(struct fixture *fixture)
 static void a_failure_leaves_nothing_behind(void **state)
 {
     static const char *const FAULTS[] = {"pwrite:1:ENOSPC", "pwrite:2:ENOSPC", "pwrite:3:EIO",
-                                         "fdatasync:1:EIO", "fsync:1:ENOSPC", "rename:1:ENOSPC"};
+                                         "fdatasync:1:EIO", "fsync:1:ENOSPC",  "rename:1:ENOSPC"};
     (void)state;
     for (size_t i = 0; i < sizeof FAULTS / sizeof FAULTS[0]; i++) {
         struct fixture fixture;
@@ -488,6 +490,45 @@ static void one_that_cannot_be_read_back_is_not_relied_upon(void **state)
     fixture_run(&fixture, put_and_checkpoint);
     fixture_run(&fixture, fail_to_read_back);
     assert_false(exists(&fixture, SECOND));
+    fixture_deinit(&fixture);
+}
+
+/* All but 8 MiB. */
+static void fill_disk(struct fixture *fixture)
+{
+    uint64_t free_bytes = 0;
+    uint64_t total_bytes = 0;
+    int fd = open(fixture_file(fixture, "ballast"), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    assert_int_equal(fgw_fs_space(fd, &free_bytes, &total_bytes), FGW_OK);
+    assert_int_equal(posix_fallocate(fd, 0, (off_t)free_bytes - 8 * MIB), 0);
+    (void)close(fd);
+}
+
+static void write_on_a_full_disk(struct fixture *fixture)
+{
+    assert_int_equal(fgw_storage_checkpoint(fixture->storage, NULL), FGW_ERR_NOSPACE);
+    assert_int_equal(count_files(fixture, "tmp"), 0);
+    put_some(fixture, "full", 10);
+    remove_file(fixture, "ballast");
+    write_one(fixture);
+}
+
+static void a_full_disk_stops_it_and_nothing_else(void **state)
+{
+    struct fixture fixture;
+    (void)state;
+    fixture_init(&fixture);
+    if (mount("tmpfs", fixture.path, "tmpfs", 0, "size=64m") != 0) {
+        fixture_deinit(&fixture);
+        skip(); /* needs root */
+    }
+    fixture_open(&fixture);
+    fixture_run(&fixture, put_and_checkpoint);
+    fill_disk(&fixture);
+    fixture_run(&fixture, write_on_a_full_disk);
+    expect_made_anew(&fixture, 0);
+    fixture_close(&fixture);
+    assert_int_equal(umount(fixture.path), 0);
     fixture_deinit(&fixture);
 }
 
@@ -672,6 +713,7 @@ int main(void)
         cmocka_unit_test(leftovers_of_a_load_are_removed),
         cmocka_unit_test(a_failure_leaves_nothing_behind),
         cmocka_unit_test(one_that_cannot_be_read_back_is_not_relied_upon),
+        cmocka_unit_test(a_full_disk_stops_it_and_nothing_else),
         cmocka_unit_test(older_ones_go_unless_held),
         cmocka_unit_test(care_writes_them_when_the_log_has_grown),
         cmocka_unit_test(care_replaces_a_damaged_one),
