@@ -13,8 +13,16 @@
 
 /* -- fail call N --------------------------------------------------------------------------- */
 
-enum call { CALL_PWRITE, CALL_PREAD, CALL_FDATASYNC, CALL_FSYNC, CALL_FTRUNCATE, CALL_RENAME,
-            CALL_UNLINK, CALLS };
+enum call {
+    CALL_PWRITE,
+    CALL_PREAD,
+    CALL_FDATASYNC,
+    CALL_FSYNC,
+    CALL_FTRUNCATE,
+    CALL_RENAME,
+    CALL_UNLINK,
+    CALLS
+};
 
 static const char *const CALL_NAMES[CALLS] = {"pwrite",    "pread",  "fdatasync", "fsync",
                                               "ftruncate", "rename", "unlink"};

@@ -27,7 +27,8 @@ enum fgw_err fgw_fs_fdatasync(int fd) FGW_MUST_CHECK;
 enum fgw_err fgw_fs_fsync(int fd) FGW_MUST_CHECK;
 enum fgw_err fgw_fs_fsync_dir(int dir_fd) FGW_MUST_CHECK;
 enum fgw_err fgw_fs_ftruncate(int fd, uint64_t size) FGW_MUST_CHECK;
-enum fgw_err fgw_fs_rename(int from_dir, const char *from, int to_dir, const char *to) FGW_MUST_CHECK;
+enum fgw_err fgw_fs_rename(int from_dir, const char *from, int to_dir,
+                           const char *to) FGW_MUST_CHECK;
 enum fgw_err fgw_fs_unlink(int dir_fd, const char *name) FGW_MUST_CHECK;
 enum fgw_err fgw_fs_size(int fd, uint64_t *out_size) FGW_MUST_CHECK;
 /* Free bytes for an unprivileged process, and the size of the file system. */

@@ -6,11 +6,11 @@
 
 static void print_damage(const struct fgw_storage_recovery *recovery)
 {
-    (void)printf("damage was passed over: %llu places, %llu batches lost, %llu later changes refer to "
-                 "what was lost (the log above names each)\n",
-                 (unsigned long long)recovery->damages,
-                 (unsigned long long)recovery->lost_batches,
-                 (unsigned long long)recovery->misfits);
+    (void)printf(
+        "damage was passed over: %llu places, %llu batches lost, %llu later changes refer to "
+        "what was lost (the log above names each)\n",
+        (unsigned long long)recovery->damages, (unsigned long long)recovery->lost_batches,
+        (unsigned long long)recovery->misfits);
 }
 
 int fgw_cmd_recover(const struct fgw_command *command)

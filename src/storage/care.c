@@ -85,6 +85,13 @@ static void run_sync(void *arg)
     job->result = fgw_kv_sync_wal(job->kv, &job->error);
 }
 
+static void say_not_synced(const struct sync_job *job)
+{
+    if (job->result != FGW_ERR_READ_ONLY) {
+        fgw_log_error("storage", "syncing the index failed: %s", fgw_error_message(&job->error));
+    }
+}
+
 /* An index that lags behind costs replay at the next start, nothing else. */
 static uint64_t sync_index(struct fgw_care *care)
 {
@@ -97,9 +104,7 @@ static uint64_t sync_index(struct fgw_care *care)
     atomic_store(&care->storage->unsynced_index_bytes, 0);
     fgw_pool_run(care->storage->pool, run_sync, &job);
     if (job.result != FGW_OK) {
-        if (job.result != FGW_ERR_READ_ONLY) {
-            fgw_log_error("storage", "syncing the index failed: %s", fgw_error_message(&job.error));
-        }
+        say_not_synced(&job);
         return RETRY_MS;
     }
     care->synced_batch = batch;

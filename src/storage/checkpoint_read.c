@@ -245,7 +245,7 @@ enum fgw_err fgw_checkpoint_peek(const struct fgw_datadir *dir, uint64_t id,
 {
     struct fgw_checkpoint_reader *reader = NULL;
     enum fgw_err err = fgw_checkpoint_reader_open(dir, id, opener, false, &reader);
-    if (err != FGW_OK) {
+    if (err != FGW_OK || reader == NULL) {
         return err;
     }
     err = walk_heads(reader);

@@ -47,8 +47,7 @@ static enum fgw_err create(struct fgw_storage *storage, struct fgw_error *error)
 static void report_replay(struct fgw_storage *storage, const struct fgw_replay *replay,
                           uint64_t start_ns)
 {
-    storage->recovered = (struct fgw_storage_recovery){.checkpoint =
-                                                           storage->checkpoint.loaded_id,
+    storage->recovered = (struct fgw_storage_recovery){.checkpoint = storage->checkpoint.loaded_id,
                                                        .batches = replay->replayed,
                                                        .damages = replay->damages,
                                                        .lost_batches = replay->lost,

@@ -50,9 +50,9 @@ struct fgw_storage {
         uint64_t last_id;                  /* highest in use */
         uint64_t damaged_id;               /* found damaged; 0: none */
         uint64_t loaded_id;                /* the index was made from it while opening */
-        uint64_t log_bytes;      /* of the log behind the newest one when it was opened */
-        uint64_t record_bytes;   /* the committer's count when the newest one was begun */
-        _Atomic uint64_t verified_batch; /* covered by one that was read back */
+        uint64_t log_bytes;                /* of the log behind the newest one when it was opened */
+        uint64_t record_bytes;             /* the committer's count when the newest one was begun */
+        _Atomic uint64_t verified_batch;   /* covered by one that was read back */
         _Atomic bool busy;
     } checkpoint;
     struct {

@@ -31,11 +31,10 @@ static enum fgw_err always_live(void *context, const struct fgw_storage_owner *o
 
 static void open_at(struct fixture *fixture, const char *path)
 {
-    *fixture = (struct fixture){
-        .options = {.path = path,
-                    .min_free_bytes = 1,
-                    .group_size_bytes = 512 * 1024,
-                    .checkpoint_bytes = 16 * 1024}};
+    *fixture = (struct fixture){.options = {.path = path,
+                                            .min_free_bytes = 1,
+                                            .group_size_bytes = 512 * 1024,
+                                            .checkpoint_bytes = 16 * 1024}};
     enum fgw_err err = fixture_try_open(fixture);
     if (err != FGW_OK) {
         (void)fprintf(stderr, "open: %s: %s\n", fgw_err_name(err),
