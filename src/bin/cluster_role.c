@@ -280,13 +280,26 @@ static enum fgw_storage_liveness set_is_here(void *context, uint64_t set_id)
     return here;
 }
 
+static uint64_t epoch_of_set(void *context, uint64_t set_id)
+{
+    struct role *role = context;
+    const struct fgw_placement *placement = fgw_cluster_placement(role->cluster);
+    struct fgw_placement_set *set = fgw_xmalloc(sizeof *set);
+    bool known = placement->resolve(placement->context, set_id, set) == FGW_OK;
+    uint64_t epoch = known ? set->epoch : 0;
+    fgw_xfree(set);
+    return epoch;
+}
+
 static void start_node(struct role *role)
 {
     struct fgw_node_options options = {.storage = role->storage,
                                        .workers = fgw_server_workers(role->server),
                                        .secrets = role->secrets,
                                        .secret_count = role->config.cluster_secrets.count,
-                                       .epoch = fgw_cluster_epoch(role->cluster)};
+                                       .epoch = fgw_cluster_epoch(role->cluster),
+                                       .set_epoch = epoch_of_set,
+                                       .set_context = role};
     role->node = fgw_node_new(&options);
     fgw_server_set_block_api(role->server, fgw_node_handle, role->node);
     fgw_database_set_here(role->database, set_is_here, role);
