@@ -216,13 +216,15 @@ static void make_blobs(struct role *role)
         .zone = config->zone,
         .host = config->host,
         .url = config->node_url,
+        .down_after_ms = config->node_down_after_ms,
         .renewed = on_renewed,
         .fenced = on_fenced,
         .health = set_health,
         .context = role,
     };
-    role->cluster = fgw_cluster_new(&cluster);
     role->remotes = fgw_remotes_new(workers, role->secrets, config->cluster_secrets.count);
+    cluster.remotes = role->remotes;
+    role->cluster = fgw_cluster_new(&cluster);
     struct fgw_replicated_options blobs = {.placement = fgw_cluster_placement(role->cluster),
                                            .remotes = role->remotes,
                                            .workers = workers,
@@ -450,10 +452,6 @@ static int check_settings(const struct role *role)
     if (config->backend_nodes.count > 0) {
         fgw_log_info("cluster", "FGW_BACKEND_NODES is not needed: the registry in the database "
                                 "names the nodes");
-    }
-    if (config->values[FGW_SETTING_NODE_DOWN_AFTER].source != FGW_CONFIG_FROM_DEFAULT) {
-        fgw_log_warn("cluster", "FGW_NODE_DOWN_AFTER has no effect: this build does not repair "
-                                "the copies of a lost node by itself");
     }
     return FGW_EXIT_OK;
 }

@@ -14,6 +14,7 @@ struct fgw_placement_member {
     char address[FGW_PLACEMENT_ADDRESS_SIZE]; /* "host:port" of its block API; "" when unknown */
     bool local;                               /* this process's own store */
     bool suspect;                             /* failed lately: last choice */
+    bool joining; /* not complete yet: written to, no copy that counts, read last */
 };
 
 struct fgw_placement_set {

@@ -11,6 +11,7 @@
 #define FGW_CLUSTER_CLUSTER_H
 
 #include "blobs/placement.h"
+#include "blobs/remote.h"
 #include "cql/client.h"
 #include "event/workers.h"
 
@@ -39,6 +40,9 @@ struct fgw_cluster_options {
     const char *zone;
     const char *host;
     const char *url;
+    /* To ask other stores with; NULL for a proxy. */
+    struct fgw_remotes *remotes;
+    uint64_t down_after_ms; /* FGW_NODE_DOWN_AFTER */
     /* The own row showed the own epoch in a read sent then (boot clock); another process has it. */
     void (*renewed)(void *context, uint64_t sent_boot_ms);
     void (*fenced)(void *context, uint64_t higher_epoch);
