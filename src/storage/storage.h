@@ -143,7 +143,38 @@ enum fgw_err fgw_storage_reader_next(struct fgw_storage_reader *reader, uint64_t
  * the root. FGW_ERR_NOT_FOUND behind the last leaf. */
 enum fgw_err fgw_storage_reader_leaf(struct fgw_storage_reader *reader, uint64_t leaf,
                                      uint8_t out_digest[32]) FGW_MUST_CHECK;
+/* Number of leaves, or of inner nodes: all blocks of the blob, in the order a writer takes them. */
+uint64_t fgw_storage_reader_blocks(const struct fgw_storage_reader *reader, bool leaves);
+/* Digests of blocks `first`, `first` + 1, ... (32 bytes each): at least one, at most `max`, at most
+ * to the end of a slice. FGW_ERR_NOT_FOUND behind the last block. */
+enum fgw_err fgw_storage_reader_digests(struct fgw_storage_reader *reader, bool leaves,
+                                        uint64_t first, size_t max, uint8_t (*out_digests)[32],
+                                        size_t *out_count) FGW_MUST_CHECK;
 void fgw_storage_reader_close(struct fgw_storage_reader *reader);
+
+/* One block by its CID: CRC32C and section CID checked. `out` is replaced; out_block->bytes lies in
+ * it. For copying a blob to another store: a reader keeps its blocks where they are. The CRC is the
+ * one the block was stored with. FGW_ERR_NOT_FOUND, FGW_ERR_CORRUPT. */
+enum fgw_err fgw_storage_read_block(struct fgw_storage *storage, const struct fgw_cid *cid,
+                                    struct fgw_buf *out,
+                                    struct fgw_storage_block *out_block) FGW_MUST_CHECK;
+
+/* A hold as a walk over all of them meets it. */
+struct fgw_storage_hold_seen {
+    struct fgw_storage_owner owner; /* its key lies in the arena */
+    uint64_t extent;
+    struct fgw_cid root;
+    uint64_t size_bytes;
+};
+/* The next holds of the store, each once, in no order that means anything: at least one, at most
+ * `max`; *out_count 0: there are no more. *cursor: empty to begin, advanced by each call. A hold that
+ * is there during the whole walk is met; one that is taken or released meanwhile may be. Blobs whose
+ * writers have not finished are not held yet. From a fiber. FGW_ERR_INVALID_ARGUMENT: a cursor that
+ * was not made here. */
+enum fgw_err fgw_storage_holds_next(struct fgw_storage *storage, struct fgw_buf *cursor,
+                                    struct fgw_arena *arena, size_t max,
+                                    struct fgw_storage_hold_seen **out_seen,
+                                    size_t *out_count) FGW_MUST_CHECK;
 
 /* -- operations ------------------------------------------------------------------------------ */
 
