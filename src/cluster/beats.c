@@ -11,6 +11,7 @@ enum {
     TAG_STORED = 6,
     TAG_FLAGS = 8,
     TAG_UNREACHABLE = 10,
+    TAG_DONE = 12, /* set id u64, epoch u64 */
     TAG_LOOKED = 14,
     TAG_COPIED = 16,
     TAG_COPIED_BYTES = 18,
@@ -43,7 +44,18 @@ static void put_own(struct fgw_cluster *cluster, struct fgw_buf *data)
     fgw_tlv_put_u64(data, TAG_FLAGS,
                     (stats.below_reserve ? CLUSTER_BEAT_BELOW_RESERVE : 0u) |
                         (stats.read_only ? CLUSTER_BEAT_READ_ONLY : 0u));
+    fgw_tlv_put_u64(data, TAG_LOOKED, cluster->walk.looked);
+    fgw_tlv_put_u64(data, TAG_COPIED, cluster->walk.copied);
+    fgw_tlv_put_u64(data, TAG_COPIED_BYTES, cluster->walk.copied_bytes);
+    fgw_tlv_put_u64(data, TAG_FAILED, cluster->walk.failed);
+    fgw_tlv_put_u64(data, TAG_DROPPED, cluster->walk.dropped);
     put_unreachable(cluster, data);
+    for (size_t i = 0; i < cluster->walk.done_count; i++) {
+        uint8_t done[16];
+        fgw_put_u64le(done, cluster->walk.done[i].set);
+        fgw_put_u64le(done + 8, cluster->walk.done[i].epoch);
+        fgw_tlv_put(data, TAG_DONE, fgw_bytes(done, sizeof done));
+    }
 }
 
 void cluster_beat(struct fgw_cluster *cluster)
@@ -70,7 +82,7 @@ void cluster_beat(struct fgw_cluster *cluster)
 static void take_number(const struct fgw_tlv_item *item, struct cluster_beat *said)
 {
     uint64_t value;
-    if (item->tag == TAG_UNREACHABLE || fgw_tlv_u64(item->value, &value) != FGW_OK) {
+    if (item->value.len > 8 || fgw_tlv_u64(item->value, &value) != FGW_OK) {
         return;
     }
     switch (item->tag) {
@@ -166,6 +178,19 @@ bool cluster_beat_misses(const struct cluster_store *store, const uint8_t *other
     while (fgw_tlv_next(&reader, &item) == FGW_OK) {
         if (item.tag == TAG_UNREACHABLE && item.value.len == FGW_STORAGE_ID_SIZE &&
             memcmp(item.value.ptr, other, FGW_STORAGE_ID_SIZE) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool cluster_beat_done(const struct cluster_store *store, uint64_t set, uint64_t epoch)
+{
+    struct fgw_tlv_item item;
+    struct fgw_tlv_reader reader = fgw_tlv_reader(fgw_buf_bytes(&store->data));
+    while (fgw_tlv_next(&reader, &item) == FGW_OK) {
+        if (item.tag == TAG_DONE && item.value.len == 16 && fgw_get_u64le(item.value.ptr) == set &&
+            fgw_get_u64le(item.value.ptr + 8) == epoch) {
             return true;
         }
     }

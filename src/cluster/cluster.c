@@ -160,6 +160,7 @@ void fgw_cluster_free(struct fgw_cluster *cluster)
     if (cluster == NULL) {
         return;
     }
+    fgw_xfree(cluster->walk.done);
     cluster_map_deinit(&cluster->guarded.map);
     (void)pthread_mutex_destroy(&cluster->guarded.mutex);
     for (size_t i = 0; i < FGW_COUNT_OF(cluster->strings); i++) {
@@ -292,6 +293,7 @@ static void look_around(void *arg)
             enum fgw_err err = cluster_beats_read(cluster, &error);
             if (err == FGW_OK && cluster->options.storage != NULL) {
                 cluster_watch(cluster);
+                cluster_repair(cluster);
             }
         }
         fgw_fiber_sleep_ms(TICK_MS);
@@ -303,10 +305,14 @@ static void start_on_worker(void *arg, unsigned index)
 {
     struct fgw_cluster *cluster = arg;
     if (index == 0) {
-        fgw_wait_init(&cluster->ended, 2);
+        bool copies = cluster->options.storage != NULL;
+        fgw_wait_init(&cluster->ended, copies ? 3 : 2);
         cluster->running = true;
         fgw_fiber_spawn(fgw_loop_current(), keep_fresh, cluster);
         fgw_fiber_spawn(fgw_loop_current(), look_around, cluster);
+        if (copies) {
+            fgw_fiber_spawn(fgw_loop_current(), cluster_walk_run, cluster);
+        }
     }
 }
 

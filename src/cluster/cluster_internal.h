@@ -23,7 +23,9 @@ enum {
     CLUSTER_SETS_PER_STORE = 24,
     CLUSTER_FRESH_MS = 3 * FGW_CLUSTER_BEAT_MS,   /* a counter that moved since then moves */
     CLUSTER_SILENT_MS = FGW_CLUSTER_BEAT_MS * 3 / 2, /* one that did not is looked after */
-    CLUSTER_UNREACHABLE_MAX = 256
+    CLUSTER_UNREACHABLE_MAX = 256,
+    CLUSTER_WHY_SIZE = 160,
+    CLUSTER_SETTLE_MS = 3000 /* between seeing that a store joins and sending to it (walk.c) */
 };
 
 /* What a store says of itself with each beat (docs/formats/cluster-tables.md). */
@@ -108,6 +110,19 @@ enum cluster_statement {
     STATEMENT_COUNT
 };
 
+/* Copying, as walk.c keeps it; worker 0 only. */
+struct cluster_done {
+    uint64_t set;
+    uint64_t epoch;
+};
+struct cluster_walk {
+    uint64_t looked, copied, copied_bytes, failed, dropped; /* see struct cluster_beat */
+    bool running;
+    struct cluster_done *done; /* sets that are copied, for which others wait */
+    size_t done_count;
+    uint64_t pace_ms; /* boot clock: when the bytes sent so far are paid for */
+};
+
 struct fgw_cluster {
     struct fgw_cluster_options options;
     char *strings[5]; /* owned copies */
@@ -127,9 +142,10 @@ struct fgw_cluster {
     } guarded;
     _Atomic bool reload; /* somebody met a set that is not in the map */
     bool stopping;       /* worker 0 only */
+    struct cluster_walk walk;
     bool running;
     struct fgw_wait ended; /* of the fibers on worker 0 */
-    char brake[160]; /* why nobody is declared away, "": nothing holds it up; under guarded.mutex */
+    char brake[CLUSTER_WHY_SIZE]; /* why nobody is declared away, "": nothing holds it up; under guarded.mutex */
 };
 
 /* -- cluster.c ----------------------------------------------------------------------------------- */
@@ -162,6 +178,8 @@ void cluster_beat(struct fgw_cluster *cluster);
 enum fgw_err cluster_beats_read(struct fgw_cluster *cluster, struct fgw_error *error) FGW_MUST_CHECK;
 /* Does the store say that it does not reach `other`? */
 bool cluster_beat_misses(const struct cluster_store *store, const uint8_t *other);
+/* Does it say that it has copied all of the set, as of this epoch, to those that join? */
+bool cluster_beat_done(const struct cluster_store *store, uint64_t set, uint64_t epoch);
 
 /* -- map.c --------------------------------------------------------------------------------------- */
 
@@ -197,11 +215,48 @@ void cluster_set_deinit(struct cluster_set_row *row);
 
 /* One look at who is away: asks stores that fell silent, declares those away that are. */
 void cluster_watch(struct fgw_cluster *cluster);
+/* Own heartbeats and the database are good, and have been. */
+bool cluster_is_trusted(const struct fgw_cluster *cluster, char *why, size_t size);
 /* Enough others say that they do not reach store `index`: two zones, or with one zone two
  * processes, on different hosts where there are. Pure. */
 bool cluster_witnessed(const struct cluster_map *map, size_t index, uint64_t now_ms);
 /* Do so many stores look down that rather the onlooker is cut off? down: by index. Says why. Pure. */
 bool cluster_too_many_down(const struct cluster_map *map, const bool *down, char *why, size_t size);
+
+/* -- repair.c ------------------------------------------------------------------------------------ */
+
+enum cluster_step_kind {
+    CLUSTER_STEP_NONE,
+    CLUSTER_STEP_START,  /* `joining` joins, in place of `leaving` */
+    CLUSTER_STEP_CANCEL, /* whoever joined is gone too */
+    CLUSTER_STEP_FINISH
+};
+struct cluster_step {
+    enum cluster_step_kind kind;
+    uint32_t joining, leaving; /* indices; UINT32_MAX: none */
+};
+/* Takes the next step of each set whose repairer this process is. */
+void cluster_repair(struct fgw_cluster *cluster);
+/* Pure. */
+struct cluster_step cluster_next_step(const struct cluster_map *map, const struct cluster_set *set);
+/* The best store to join in place of `leaving` (UINT32_MAX: of nobody); UINT32_MAX: none. Pure. */
+uint32_t cluster_candidate(const struct cluster_map *map, const struct cluster_set *set,
+                           uint32_t leaving);
+/* Of the room it could have, the share with our bytes. */
+double cluster_fill(const struct cluster_store *store);
+/* Steps on a row; start is false when somebody joins already. */
+bool cluster_row_start(struct cluster_set_row *row, const uint8_t *joining, const uint8_t *leaving);
+void cluster_row_cancel(struct cluster_set_row *row);
+void cluster_row_finish(struct cluster_set_row *row);
+
+/* -- copy.c, walk.c ------------------------------------------------------------------------------ */
+
+/* The blob of an own hold is durable and held by the same owner on the target. */
+enum fgw_err cluster_copy(struct fgw_cluster *cluster, const struct fgw_storage_hold_seen *hold,
+                          const struct fgw_remote_target *target, uint64_t *out_bytes,
+                          struct fgw_error *error) FGW_MUST_CHECK;
+/* The fiber that copies; arg: the cluster. Signals cluster->ended. */
+void cluster_walk_run(void *arg);
 
 /* -- plan.c: pure -------------------------------------------------------------------------------- */
 

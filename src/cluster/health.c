@@ -214,18 +214,26 @@ static bool is_due(const struct fgw_cluster *cluster, const struct cluster_map *
            cluster_witnessed(map, index, now_ms);
 }
 
-/* Is it us who is cut off? Everybody is asked, now. */
-static bool brakes_hold(struct fgw_cluster *cluster, const struct cluster_map *map, char *why,
-                        size_t size)
+bool cluster_is_trusted(const struct fgw_cluster *cluster, char *why, size_t size)
 {
     uint64_t now_ms = fgw_clock_boot_ms();
     if (now_ms - cluster->last_beat_ms > CLUSTER_FRESH_MS) {
         (void)snprintf(why, size, "our own heartbeats fail");
-        return true;
+        return false;
     }
     if (cluster->good_since_ms == 0 || now_ms - cluster->good_since_ms < cluster->good_for_ms) {
         (void)snprintf(why, size, "the database has not been good for %llu s yet",
                        (unsigned long long)(cluster->good_for_ms / 1000));
+        return false;
+    }
+    return true;
+}
+
+/* Is it us who is cut off? Everybody is asked, now. */
+static bool brakes_hold(struct fgw_cluster *cluster, const struct cluster_map *map, char *why,
+                        size_t size)
+{
+    if (!cluster_is_trusted(cluster, why, size)) {
         return true;
     }
     bool *down = fgw_xcalloc(map->store_count + 1, sizeof *down);
