@@ -200,6 +200,28 @@ static struct fgw_cql_client *client_of_worker(void *context)
     return fgw_database_client(role->database);
 }
 
+/* Which sets the metadata names a blob on; on worker 0. */
+static enum fgw_err named_sets(void *context, const struct fgw_storage_owner *owner,
+                               const struct fgw_cid *root, struct fgw_cluster_named *out_named,
+                               struct fgw_error *error)
+{
+    struct role *role = context;
+    struct fgw_meta *meta = fgw_database_meta(role->database);
+    struct fgw_arena arena;
+    struct fgw_blob_live live = {0};
+    fgw_arena_init(&arena, 0);
+    enum fgw_err err = meta->ops->blob_live(meta, &arena, owner, root, &live);
+    fgw_arena_deinit(&arena);
+    if (err != FGW_OK) {
+        return fgw_error_set(error, err, "The metadata cannot be asked: %s", fgw_err_text(err));
+    }
+    *out_named = (struct fgw_cluster_named){
+        .live = live.live, .any_set = live.any_set, .count = live.count};
+    _Static_assert(sizeof out_named->sets == sizeof live.sets, "as many sets");
+    memcpy(out_named->sets, live.sets, sizeof live.sets);
+    return FGW_OK;
+}
+
 static void make_blobs(struct role *role)
 {
     const struct fgw_config *config = &role->config;
@@ -217,6 +239,8 @@ static void make_blobs(struct role *role)
         .host = config->host,
         .url = config->node_url,
         .down_after_ms = config->node_down_after_ms,
+        .repair_bytes_per_s = config->repair_rate,
+        .named = named_sets,
         .renewed = on_renewed,
         .fenced = on_fenced,
         .health = set_health,

@@ -374,7 +374,7 @@ static void append_json_text(struct fgw_buf *out, const char *text)
 
 void fgw_cluster_json(struct fgw_cluster *cluster, struct fgw_buf *out)
 {
-    static const char *const STATES[] = {"unknown", "active", "draining", "lost",
+    static const char *const STATES[] = {"unknown", "active", "draining",      "lost",
                                          "removed", "away",   "draining, away"};
     uint64_t now_ms = fgw_clock_boot_ms();
     (void)fgw_buf_append_str(out, "[");
@@ -391,19 +391,18 @@ void fgw_cluster_json(struct fgw_cluster *cluster, struct fgw_buf *out)
         append_json_text(out, store->zone);
         (void)fgw_buf_append_str(out, ",\"address\":");
         append_json_text(out, store->address);
-        (void)fgw_buf_appendf(out,
-                              ",\"store\":\"%s\",\"epoch\":%llu,\"state\":\"%s\","
-                              "\"free_bytes\":%llu,\"total_bytes\":%llu,"
-                              "\"stored_bytes\":%llu,\"silent_s\":%llu,"
-                              "\"unreachable\":%s,\"suspect\":%s}",
-                              id, (unsigned long long)store->epoch,
-                              STATES[known ? store->state : 0],
-                              (unsigned long long)store->said.free_bytes,
-                              (unsigned long long)store->said.total_bytes,
-                              (unsigned long long)store->said.stored_bytes,
-                              (unsigned long long)(now_ms - store->beat_changed_ms) / 1000,
-                              store->unreachable ? "true" : "false",
-                              store->suspect_until_ms > now_ms ? "true" : "false");
+        (void)fgw_buf_appendf(
+            out,
+            ",\"store\":\"%s\",\"epoch\":%llu,\"state\":\"%s\","
+            "\"free_bytes\":%llu,\"total_bytes\":%llu,"
+            "\"stored_bytes\":%llu,\"silent_s\":%llu,"
+            "\"unreachable\":%s,\"suspect\":%s}",
+            id, (unsigned long long)store->epoch, STATES[known ? store->state : 0],
+            (unsigned long long)store->said.free_bytes, (unsigned long long)store->said.total_bytes,
+            (unsigned long long)store->said.stored_bytes,
+            (unsigned long long)(now_ms - store->beat_changed_ms) / 1000,
+            store->unreachable ? "true" : "false",
+            store->suspect_until_ms > now_ms ? "true" : "false");
     }
     (void)pthread_mutex_unlock(&cluster->guarded.mutex);
     (void)fgw_buf_append_str(out, "]");

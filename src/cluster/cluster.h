@@ -50,7 +50,7 @@ struct fgw_cluster_options {
     const char *url;
     /* To ask other stores with; NULL for a proxy. */
     struct fgw_remotes *remotes;
-    uint64_t down_after_ms; /* FGW_NODE_DOWN_AFTER */
+    uint64_t down_after_ms;      /* FGW_NODE_DOWN_AFTER */
     uint64_t repair_bytes_per_s; /* that a store sends to others at most; 0: no limit */
     /* Asks the metadata, linearizably; from a fiber of worker 0. */
     enum fgw_err (*named)(void *context, const struct fgw_storage_owner *owner,

@@ -21,7 +21,7 @@ enum cluster_set_state { CLUSTER_SET_OPEN = 1, CLUSTER_SET_CLOSED = 2 };
 
 enum {
     CLUSTER_SETS_PER_STORE = 24,
-    CLUSTER_FRESH_MS = 3 * FGW_CLUSTER_BEAT_MS,   /* a counter that moved since then moves */
+    CLUSTER_FRESH_MS = 3 * FGW_CLUSTER_BEAT_MS,      /* a counter that moved since then moves */
     CLUSTER_SILENT_MS = FGW_CLUSTER_BEAT_MS * 3 / 2, /* one that did not is looked after */
     CLUSTER_UNREACHABLE_MAX = 256,
     CLUSTER_WHY_SIZE = 160,
@@ -33,12 +33,12 @@ struct cluster_beat {
     uint64_t free_bytes;
     uint64_t total_bytes;
     uint64_t stored_bytes;
-    uint64_t flags;          /* enum cluster_beat_flags */
-    uint64_t looked;         /* holds looked at by the walk under way or the last one */
-    uint64_t copied;         /* blobs copied to others since its start */
+    uint64_t flags;  /* enum cluster_beat_flags */
+    uint64_t looked; /* holds looked at by the walk under way or the last one */
+    uint64_t copied; /* blobs copied to others since its start */
     uint64_t copied_bytes;
-    uint64_t failed;         /* holds the last walk could not settle */
-    uint64_t dropped;        /* holds of sets it left, given up since its start */
+    uint64_t failed;  /* holds the last walk could not settle */
+    uint64_t dropped; /* holds of sets it left, given up since its start */
 };
 enum cluster_beat_flags { CLUSTER_BEAT_BELOW_RESERVE = 1, CLUSTER_BEAT_READ_ONLY = 2 };
 
@@ -50,11 +50,11 @@ struct cluster_store {
     char zone[72];
     char host[72];
     char address[FGW_PLACEMENT_ADDRESS_SIZE]; /* of its url: host:port */
-    uint64_t beat;            /* last seen */
-    uint64_t beat_changed_ms; /* when it was seen to move, on the own boot clock */
-    struct cluster_beat said; /* with its last beat seen */
-    struct fgw_buf data;      /* all of it */
-    bool unreachable;         /* its block API did not answer the last question */
+    uint64_t beat;                            /* last seen */
+    uint64_t beat_changed_ms;                 /* when it was seen to move, on the own boot clock */
+    struct cluster_beat said;                 /* with its last beat seen */
+    struct fgw_buf data;                      /* all of it */
+    bool unreachable;                         /* its block API did not answer the last question */
     /* what traffic showed here; boot clock */
     uint64_t suspect_until_ms;
     unsigned failures; /* in a row */
@@ -145,7 +145,8 @@ struct fgw_cluster {
     struct cluster_walk walk;
     bool running;
     struct fgw_wait ended; /* of the fibers on worker 0 */
-    char brake[CLUSTER_WHY_SIZE]; /* why nobody is declared away, "": nothing holds it up; under guarded.mutex */
+    char brake
+        [CLUSTER_WHY_SIZE]; /* why nobody is declared away, "": nothing holds it up; under guarded.mutex */
 };
 
 /* -- cluster.c ----------------------------------------------------------------------------------- */
@@ -175,7 +176,8 @@ enum fgw_err cluster_node_state(struct fgw_cluster *cluster, const struct cluste
 
 void cluster_beat(struct fgw_cluster *cluster);
 /* What all stores said last, and whether their counters moved. */
-enum fgw_err cluster_beats_read(struct fgw_cluster *cluster, struct fgw_error *error) FGW_MUST_CHECK;
+enum fgw_err cluster_beats_read(struct fgw_cluster *cluster,
+                                struct fgw_error *error) FGW_MUST_CHECK;
 /* Does the store say that it does not reach `other`? */
 bool cluster_beat_misses(const struct cluster_store *store, const uint8_t *other);
 /* Does it say that it has copied all of the set, as of this epoch, to those that join? */

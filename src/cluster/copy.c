@@ -45,7 +45,8 @@ static enum fgw_err send_blocks(struct copy *copy, bool leaves, struct fgw_error
             fgw_storage_reader_digests(copy->reader, leaves, at, DIGESTS, digests, &got);
         for (size_t i = 0; i < got && err == FGW_OK; i++) {
             struct fgw_storage_block block;
-            struct fgw_cid cid = fgw_cid_make(leaves ? FGW_CODEC_RAW : FGW_CODEC_DAG_PB, digests[i]);
+            struct fgw_cid cid =
+                fgw_cid_make(leaves ? FGW_CODEC_RAW : FGW_CODEC_DAG_PB, digests[i]);
             err = read_block(copy, &cid, &block, error);
             if (err == FGW_OK) {
                 err = fgw_remote_writer_add(copy->writer, &block, leaves, error);
@@ -63,8 +64,8 @@ static enum fgw_err send_large(struct copy *copy, struct fgw_error *error)
 {
     struct fgw_remotes *remotes = copy->cluster->options.remotes;
     const struct fgw_storage_hold_seen *hold = copy->hold;
-    enum fgw_err err = fgw_storage_reader_open(copy->cluster->options.storage, &hold->root, NULL,
-                                               &copy->reader);
+    enum fgw_err err =
+        fgw_storage_reader_open(copy->cluster->options.storage, &hold->root, NULL, &copy->reader);
     if (err != FGW_OK) {
         return fgw_error_set(error, err, "The own copy cannot be opened: %s", fgw_err_text(err));
     }

@@ -143,11 +143,14 @@ static enum fgw_err write_epoch(struct fgw_cluster *cluster, const struct own_ro
 {
     const struct fgw_cluster_options *options = &cluster->options;
     int32_t state = (int32_t)back_state(seen->state);
-    struct fgw_cql_value values[] = {
-        fgw_cql_bigint((int64_t)seen->epoch + 1), fgw_cql_str(options->node_id),
-        fgw_cql_str(options->zone),               fgw_cql_str(options->host),
-        fgw_cql_str(options->url),                fgw_cql_int(state),
-        fgw_cql_uuid(cluster->store_id),          fgw_cql_bigint((int64_t)seen->epoch)};
+    struct fgw_cql_value values[] = {fgw_cql_bigint((int64_t)seen->epoch + 1),
+                                     fgw_cql_str(options->node_id),
+                                     fgw_cql_str(options->zone),
+                                     fgw_cql_str(options->host),
+                                     fgw_cql_str(options->url),
+                                     fgw_cql_int(state),
+                                     fgw_cql_uuid(cluster->store_id),
+                                     fgw_cql_bigint((int64_t)seen->epoch)};
     return seen->epoch == 0
                ? cluster_change(cluster, STATEMENT_NODE_INSERT, values, 7, out_applied, error)
                : cluster_change(cluster, STATEMENT_NODE_TAKE, values, 8, out_applied, error);
@@ -160,34 +163,44 @@ static enum fgw_err refuse_removed(struct fgw_error *error)
                          "empty data directory, or run fgw node adopt on this one.");
 }
 
+/* One attempt; *out_taken: it is ours. An unknown outcome only skips an epoch. */
+static enum fgw_err try_take(struct fgw_cluster *cluster, bool *out_taken, struct fgw_error *error)
+{
+    struct own_row seen;
+    bool applied = false;
+    uint64_t sent_ms = fgw_clock_boot_ms();
+    enum fgw_err err = read_own(cluster, &seen, error);
+    if (err == FGW_OK && seen.state == CLUSTER_REMOVED) {
+        return refuse_removed(error);
+    }
+    if (err == FGW_OK) {
+        err = write_epoch(cluster, &seen, &applied, error);
+    }
+    if (err == FGW_OK && applied) {
+        cluster->epoch = seen.epoch + 1;
+        cluster->last_renewed_ms = sent_ms;
+        *out_taken = true;
+    }
+    return err == FGW_ERR_UNKNOWN_OUTCOME ? FGW_OK : err;
+}
+
 enum fgw_err cluster_take_store(struct fgw_cluster *cluster, struct fgw_error *error)
 {
+    bool taken = false;
     enum fgw_err err = settle_rivals(cluster, error);
-    for (unsigned attempt = 0; attempt < TAKE_TRIES && err == FGW_OK; attempt++) {
-        struct own_row seen;
-        bool applied = false;
-        uint64_t sent_ms = fgw_clock_boot_ms();
-        err = read_own(cluster, &seen, error);
-        if (err == FGW_OK && seen.state == CLUSTER_REMOVED) {
-            return refuse_removed(error);
-        }
-        if (err == FGW_OK) {
-            err = write_epoch(cluster, &seen, &applied, error);
-        }
-        if (err == FGW_OK && applied) {
-            cluster->epoch = seen.epoch + 1;
-            cluster->last_renewed_ms = sent_ms;
-            fgw_log_info("cluster", "store taken with epoch %llu as node %s",
-                         (unsigned long long)cluster->epoch, cluster->options.node_id);
-            return cluster_map_bump(cluster, error);
-        }
-        /* unknown: an epoch more is skipped, nothing else */
-        err = err == FGW_ERR_UNKNOWN_OUTCOME ? FGW_OK : err;
+    for (unsigned attempt = 0; attempt < TAKE_TRIES && err == FGW_OK && !taken; attempt++) {
+        err = try_take(cluster, &taken, error);
     }
-    return err == FGW_OK ? fgw_error_set(error, FGW_ERR_UNAVAILABLE,
-                                         "The store could not be taken "
-                                         "in the registry.")
-                         : err;
+    if (err != FGW_OK) {
+        return err;
+    }
+    if (!taken) {
+        return fgw_error_set(error, FGW_ERR_UNAVAILABLE,
+                             "The store could not be taken in the registry.");
+    }
+    fgw_log_info("cluster", "store taken with epoch %llu as node %s",
+                 (unsigned long long)cluster->epoch, cluster->options.node_id);
+    return cluster_map_bump(cluster, error);
 }
 
 /* Declared away, but here we are. */

@@ -89,8 +89,8 @@ static uint32_t repairer_of(const struct cluster_map *map, const struct cluster_
     for (int draining = 0; draining < 2; draining++) {
         for (unsigned i = 0; i < set->count; i++) {
             uint32_t member = set->stores[i];
-            if (member != UINT32_MAX && map->stores[member].state ==
-                                            (draining ? CLUSTER_DRAINING : CLUSTER_ACTIVE)) {
+            if (member != UINT32_MAX &&
+                map->stores[member].state == (draining ? CLUSTER_DRAINING : CLUSTER_ACTIVE)) {
                 return member;
             }
         }
@@ -169,8 +169,7 @@ struct cluster_step cluster_next_step(const struct cluster_map *map, const struc
 static void remove_at(struct cluster_set_row *row, unsigned at)
 {
     unsigned all = row->count + row->joining;
-    memmove(row->members[at], row->members[at + 1],
-            (all - at - 1) * sizeof row->members[0]);
+    memmove(row->members[at], row->members[at + 1], (all - at - 1) * sizeof row->members[0]);
     if (at < row->count) {
         row->count--;
     } else {
@@ -216,8 +215,7 @@ static bool change_row(const struct cluster_map *map, const struct cluster_step 
 {
     switch (step->kind) {
     case CLUSTER_STEP_START:
-        return cluster_row_start(row, map->stores[step->joining].id,
-                                 map->stores[step->leaving].id);
+        return cluster_row_start(row, map->stores[step->joining].id, map->stores[step->leaving].id);
     case CLUSTER_STEP_CANCEL:
         cluster_row_cancel(row);
         return true;

@@ -109,10 +109,10 @@ enum fgw_err cluster_set_write(struct fgw_cluster *cluster, const struct cluster
     struct fgw_buf data;
     fgw_buf_init(&data, DATA_MAX);
     cluster_set_encode(row, &data);
-    struct fgw_cql_value values[] = {
-        fgw_cql_bigint((int64_t)row->epoch + 1), fgw_cql_int(row->state),
-        fgw_cql_blob(fgw_buf_bytes(&data)), fgw_cql_bigint((int64_t)row->id),
-        fgw_cql_bigint((int64_t)row->epoch)};
+    struct fgw_cql_value values[] = {fgw_cql_bigint((int64_t)row->epoch + 1),
+                                     fgw_cql_int(row->state), fgw_cql_blob(fgw_buf_bytes(&data)),
+                                     fgw_cql_bigint((int64_t)row->id),
+                                     fgw_cql_bigint((int64_t)row->epoch)};
     bool applied = false;
     enum fgw_err err = cluster_change(cluster, STATEMENT_SET_CHANGE, values, 5, &applied, error);
     fgw_buf_deinit(&data);

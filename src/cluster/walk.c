@@ -12,14 +12,7 @@
 #include "base/log.h"
 #include "cluster/cluster_internal.h"
 
-enum {
-    IDLE_MS = 500,
-    BATCH = 64,
-    LANES = 4,
-    RETRY_MS = 2000,
-    TRIES = 3,
-    AFTER_FAILURE_MS = 10000
-};
+enum { IDLE_MS = 500, BATCH = 64, LANES = 4, RETRY_MS = 2000, TRIES = 3, AFTER_FAILURE_MS = 10000 };
 
 /* One set under work. */
 struct job {

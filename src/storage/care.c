@@ -145,19 +145,12 @@ static struct hint *next_hint(struct fgw_care *care)
 /* What fails is left to the sweeper. */
 static void follow_hint(struct fgw_care *care, const struct hint *hint)
 {
-    bool live = true;
-    if (care->live(care->live_context, &hint->owner, &hint->root, &live) != FGW_OK || live) {
+    enum fgw_storage_liveness live = FGW_STORAGE_HERE;
+    if (care->live(care->live_context, &hint->owner, &hint->root, &live) != FGW_OK ||
+        (live != FGW_STORAGE_ABSENT && live != FGW_STORAGE_ELSEWHERE)) {
         return;
     }
-    struct fgw_buf items;
-    struct fgw_item_release release = {.extent = hint->extent,
-                                       .codec = (uint8_t)fgw_cid_codec(&hint->root)};
-    memcpy(release.owner_id, hint->owner.owner_id, sizeof release.owner_id);
-    memcpy(release.digest, fgw_cid_digest(&hint->root), sizeof release.digest);
-    fgw_buf_init(&items, 0);
-    fgw_item_put_release(&items, &release);
-    (void)!fgw_storage_commit_items(care->storage, "release", &items);
-    fgw_buf_deinit(&items);
+    (void)!fgw_storage_release(care->storage, hint->owner.owner_id, hint->extent, &hint->root);
 }
 
 static uint64_t follow_hints(struct fgw_care *care)
