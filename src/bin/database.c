@@ -20,7 +20,7 @@ struct fgw_database {
     struct fgw_health *health;
     const struct fgw_config *settings;
     struct fgw_cql_config *config;
-    enum fgw_migrate_exit schema; /* of the migrations at start */
+    enum fgw_migrate_exit schema;    /* of the migrations at start */
     struct fgw_cql_client **clients; /* one a worker */
     struct fgw_meta *meta;
     struct fgw_error first_error; /* of worker 0's first wait */
@@ -95,8 +95,8 @@ static void prepare_schema(void *arg, unsigned index)
 {
     struct fgw_database *database = arg;
     if (index == 0) {
-        database->schema = fgw_schema_at_start(database->settings, database->clients[0],
-                                               database->health);
+        database->schema =
+            fgw_schema_at_start(database->settings, database->clients[0], database->health);
     }
 }
 
@@ -168,9 +168,10 @@ enum fgw_err fgw_database_open(const struct fgw_config *config, struct fgw_serve
         _exit(FGW_EXIT_OK); /* as any signal before requests are served: server.c */
     }
     if (database->schema != FGW_MIGRATE_EXIT_OK) {
-        (void)fgw_error_set(error, FGW_ERR_AGAIN,
-                            "the schema of the database is not what this program needs (see above); "
-                            "fgw migrate status shows it");
+        (void)fgw_error_set(
+            error, FGW_ERR_AGAIN,
+            "the schema of the database is not what this program needs (see above); "
+            "fgw migrate status shows it");
         fgw_error_add(error, FGW_ERROR_EXIT_CODE, "%d", (int)database->schema);
         fgw_database_close(database);
         return FGW_ERR_AGAIN;
@@ -240,10 +241,9 @@ static enum fgw_storage_liveness liveness_of(const struct fgw_database *database
     enum fgw_storage_liveness liveness =
         live->any_set ? FGW_STORAGE_UNDECIDED : FGW_STORAGE_ELSEWHERE;
     for (unsigned i = 0; i < live->count; i++) {
-        enum fgw_storage_liveness at =
-            live->sets[i] == 0 || database->here == NULL
-                ? FGW_STORAGE_HERE
-                : database->here(database->here_context, live->sets[i]);
+        enum fgw_storage_liveness at = live->sets[i] == 0 || database->here == NULL
+                                           ? FGW_STORAGE_HERE
+                                           : database->here(database->here_context, live->sets[i]);
         if (at == FGW_STORAGE_HERE) {
             return at;
         }

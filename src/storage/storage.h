@@ -40,6 +40,7 @@ struct fgw_storage_options {
     bool sync_off;               /* FGW_SYNC=off */
     uint64_t release_delay_ms;   /* FGW_RELEASE_DELAY */
     uint64_t sweep_grace_ms;     /* FGW_SWEEP_GRACE */
+    uint64_t sweep_min_age_ms;   /* tests: no hold is swept sooner; 0 = 2 h */
     unsigned dead_percent;       /* FGW_DEAD_PERCENT */
     const uint8_t *cluster_id;   /* 16 bytes a cluster's database names; NULL: own */
     bool skip_damaged;           /* `fgw recover --skip-damaged` */
@@ -265,6 +266,37 @@ void fgw_storage_release_hint(struct fgw_storage *storage, const struct fgw_stor
 enum fgw_err fgw_storage_release(struct fgw_storage *storage,
                                  const uint8_t owner_id[FGW_STORAGE_ID_SIZE], uint64_t extent,
                                  const struct fgw_cid *root) FGW_MUST_CHECK;
+
+/* The sweeper of holds that no row names (sweep.h). */
+struct fgw_storage_sweep_status {
+    uint64_t passes;      /* ended since the process began, whole or not */
+    uint64_t held;        /* holds that the last or running pass asked the metadata about */
+    uint64_t ownerless;   /* of these, named by no row */
+    uint64_t candidates;  /* waiting for a second look */
+    uint64_t freed;       /* released by the last or running pass */
+    uint64_t freed_total; /* since the process began */
+    uint64_t limit;       /* ownerless holds a pass believes */
+    uint64_t grace_ms;    /* running time between the two looks */
+    enum fgw_err failed;  /* why the last pass broke off */
+    bool running;
+    bool wanted; /* by fgw_storage_sweep_start */
+    bool alarm;  /* more than limit: nothing is freed before somebody approves */
+};
+void fgw_storage_sweep_status(struct fgw_storage *storage,
+                              struct fgw_storage_sweep_status *out_status);
+/* One pass now, by the calling fiber. FGW_ERR_IN_USE: one is running. */
+enum fgw_err fgw_storage_sweep(struct fgw_storage *storage, fgw_storage_live_fn *live,
+                               void *context) FGW_MUST_CHECK;
+/* One pass soon, by care; nothing happens when it does not run. */
+void fgw_storage_sweep_start(struct fgw_storage *storage);
+/* What was found ownerless so far may be freed when it is due, however many it are. From a fiber. */
+void fgw_storage_sweep_approve(struct fgw_storage *storage);
+/* The owner's upload is alive: the sweeper begins anew with its holds. From any thread. */
+void fgw_storage_hold_renewed(struct fgw_storage *storage,
+                              const uint8_t owner_id[FGW_STORAGE_ID_SIZE]);
+/* Until then (running time) the sweeper releases nothing: the metadata is not to be trusted. Not
+ * remembered by the directory. */
+void fgw_storage_free_nothing_until(struct fgw_storage *storage, uint64_t running_ms);
 
 /* Something that scrub found damaged. */
 struct fgw_storage_damage {
