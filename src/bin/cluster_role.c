@@ -215,8 +215,8 @@ static enum fgw_err named_sets(void *context, const struct fgw_storage_owner *ow
     if (err != FGW_OK) {
         return fgw_error_set(error, err, "The metadata cannot be asked: %s", fgw_err_text(err));
     }
-    *out_named = (struct fgw_cluster_named){
-        .live = live.live, .any_set = live.any_set, .count = live.count};
+    *out_named =
+        (struct fgw_cluster_named){.live = live.live, .any_set = live.any_set, .count = live.count};
     _Static_assert(sizeof out_named->sets == sizeof live.sets, "as many sets");
     memcpy(out_named->sets, live.sets, sizeof live.sets);
     return FGW_OK;

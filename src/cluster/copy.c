@@ -78,7 +78,8 @@ static enum fgw_err send_large(struct copy *copy, struct fgw_error *error)
         err = send_blocks(copy, false, error);
     }
     if (err == FGW_OK) {
-        err = fgw_remote_writer_finish(copy->writer, &hold->root, hold->size_bytes, error);
+        err = fgw_remote_writer_finish(copy->writer, &hold->root, hold->size_bytes, hold->extent,
+                                       error);
     }
     fgw_remote_writer_free(copy->writer);
     fgw_storage_reader_close(copy->reader);

@@ -189,6 +189,9 @@ static bool names(const struct fgw_cluster_named *named, uint64_t set)
 static void settle(struct pass *pass, const struct fgw_storage_hold_seen *hold)
 {
     struct fgw_cluster_named named = {0};
+    if ((hold->extent & FGW_EXTENT_TEMPORARY) != 0) {
+        return;
+    }
     enum fgw_err err = ask(pass->cluster, hold, &named);
     for (size_t i = 0; i < pass->job_count; i++) {
         struct job *job = &pass->jobs[i];
