@@ -200,6 +200,28 @@ static struct fgw_cql_client *client_of_worker(void *context)
     return fgw_database_client(role->database);
 }
 
+/* Which sets the metadata names a blob on; on worker 0. */
+static enum fgw_err named_sets(void *context, const struct fgw_storage_owner *owner,
+                               const struct fgw_cid *root, struct fgw_cluster_named *out_named,
+                               struct fgw_error *error)
+{
+    struct role *role = context;
+    struct fgw_meta *meta = fgw_database_meta(role->database);
+    struct fgw_arena arena;
+    struct fgw_blob_live live = {0};
+    fgw_arena_init(&arena, 0);
+    enum fgw_err err = meta->ops->blob_live(meta, &arena, owner, root, &live);
+    fgw_arena_deinit(&arena);
+    if (err != FGW_OK) {
+        return fgw_error_set(error, err, "The metadata cannot be asked: %s", fgw_err_text(err));
+    }
+    *out_named =
+        (struct fgw_cluster_named){.live = live.live, .any_set = live.any_set, .count = live.count};
+    _Static_assert(sizeof out_named->sets == sizeof live.sets, "as many sets");
+    memcpy(out_named->sets, live.sets, sizeof live.sets);
+    return FGW_OK;
+}
+
 static void make_blobs(struct role *role)
 {
     const struct fgw_config *config = &role->config;
@@ -216,13 +238,17 @@ static void make_blobs(struct role *role)
         .zone = config->zone,
         .host = config->host,
         .url = config->node_url,
+        .down_after_ms = config->node_down_after_ms,
+        .repair_bytes_per_s = config->repair_rate,
+        .named = named_sets,
         .renewed = on_renewed,
         .fenced = on_fenced,
         .health = set_health,
         .context = role,
     };
-    role->cluster = fgw_cluster_new(&cluster);
     role->remotes = fgw_remotes_new(workers, role->secrets, config->cluster_secrets.count);
+    cluster.remotes = role->remotes;
+    role->cluster = fgw_cluster_new(&cluster);
     struct fgw_replicated_options blobs = {.placement = fgw_cluster_placement(role->cluster),
                                            .remotes = role->remotes,
                                            .workers = workers,
@@ -483,10 +509,6 @@ static int check_settings(const struct role *role)
     if (config->backend_nodes.count > 0) {
         fgw_log_info("cluster", "FGW_BACKEND_NODES is not needed: the registry in the database "
                                 "names the nodes");
-    }
-    if (config->values[FGW_SETTING_NODE_DOWN_AFTER].source != FGW_CONFIG_FROM_DEFAULT) {
-        fgw_log_warn("cluster", "FGW_NODE_DOWN_AFTER has no effect: this build does not repair "
-                                "the copies of a lost node by itself");
     }
     return FGW_EXIT_OK;
 }
