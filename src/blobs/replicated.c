@@ -551,6 +551,7 @@ static const struct fgw_blobs_ops OPS = {
     .release = release,
     .read_open = fgw_replicated_read_open,
     .read_next = fgw_replicated_read_next,
+    .read_leaf = fgw_replicated_read_leaf,
     .read_close = fgw_replicated_read_close,
 };
 

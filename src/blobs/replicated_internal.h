@@ -95,6 +95,8 @@ enum fgw_err fgw_replicated_read_open(struct fgw_blobs *blobs, const struct fgw_
 enum fgw_err fgw_replicated_read_next(struct fgw_blob_reader *reader, uint64_t offset, size_t want,
                                       bool prefer_memory,
                                       struct fgw_storage_run *out_run) FGW_MUST_CHECK;
+enum fgw_err fgw_replicated_read_leaf(struct fgw_blob_reader *reader, uint64_t leaf,
+                                      uint8_t out_digest[FGW_SHA256_SIZE]) FGW_MUST_CHECK;
 void fgw_replicated_read_close(struct fgw_blob_reader *reader);
 
 #endif

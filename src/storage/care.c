@@ -131,6 +131,11 @@ static uint64_t count_figures(struct fgw_care *care)
     return FIGURES_MS;
 }
 
+static uint64_t sweep_holds(struct fgw_care *care)
+{
+    return fgw_sweep_care(care->storage, care->live, care->live_context);
+}
+
 /* -- hints --------------------------------------------------------------------------------------- */
 
 static struct hint *next_hint(struct fgw_care *care)
@@ -284,10 +289,9 @@ static void *thread_main(void *arg)
 struct fgw_care *fgw_care_new(struct fgw_storage *storage)
 {
     static uint64_t (*const RUN[FGW_CARE_JOBS])(struct fgw_care *) = {
-        [FGW_CARE_SYNC] = sync_index,
-        [FGW_CARE_RELEASE] = release_dead,
-        [FGW_CARE_HINTS] = follow_hints,
-        [FGW_CARE_FIGURES] = count_figures,
+        [FGW_CARE_SYNC] = sync_index,    [FGW_CARE_RELEASE] = release_dead,
+        [FGW_CARE_HINTS] = follow_hints, [FGW_CARE_FIGURES] = count_figures,
+        [FGW_CARE_SWEEP] = sweep_holds,
     };
     struct fgw_care *care = fgw_xcalloc(1, sizeof *care);
     care->storage = storage;
