@@ -42,7 +42,8 @@ static int print_ready(int status, const json_t *answer, const char *address, bo
         (void)printf("\n");
     } else {
         (void)printf("%s\n", status == 200 ? "ready" : "not ready");
-        json_array_foreach(json_object_get(answer, "reasons"), index, reason) {
+        json_array_foreach(json_object_get(answer, "reasons"), index, reason)
+        {
             const char *what = json_string_value(json_object_get(reason, "what"));
             const char *why = json_string_value(json_object_get(reason, "why"));
             (void)printf("  %s: %s\n", what == NULL ? "?" : what, why == NULL ? "?" : why);
@@ -73,14 +74,16 @@ static int ask_ready(struct status_verb *verb)
 static int ask_status(struct status_verb *verb)
 {
     static const char *const COLUMNS[] = {
-        "version", "role", "node_id", "ready", "endpoint", "metadata", "groups", "live_bytes",
-        "dead_bytes", "free_bytes", "total_bytes", "read_only", "below_reserve", "epoch",
-        "map_version", "sets", "replicas_possible", "warning", NULL};
-    static const char *const NODES[] = {"node", "state", "zone", "address", "free_bytes",
-                                        "suspect", NULL};
+        "version",           "role",       "node_id",     "ready",
+        "endpoint",          "metadata",   "groups",      "live_bytes",
+        "dead_bytes",        "free_bytes", "total_bytes", "read_only",
+        "below_reserve",     "epoch",      "map_version", "sets",
+        "replicas_possible", "warning",    NULL};
+    static const char *const NODES[] = {"node",       "state",   "zone", "address",
+                                        "free_bytes", "suspect", NULL};
     bool json = verb->options[OPT_JSON].value != NULL;
-    struct fgw_admin_call call = {.method = "GET", .path = "/admin/status",
-                                  .admin_url = verb->options[OPT_ADMIN].value};
+    struct fgw_admin_call call = {
+        .method = "GET", .path = "/admin/status", .admin_url = verb->options[OPT_ADMIN].value};
     json_t *answer = NULL;
     int exit_code = fgw_admin_call(&verb->config, &call, &answer);
     if (exit_code == FGW_EXIT_OK) {

@@ -64,9 +64,10 @@ void fgw_store_write_metrics(void *context, struct fgw_buf *out)
     fgw_metrics_counter(out, "fgw_storage_operations_total", "Operations committed.",
                         stats.operations);
     fgw_metrics_counter(out, "fgw_storage_syncs_total", "fdatasync calls.", stats.syncs);
-    (void)fgw_buf_appendf(out, "# HELP fgw_storage_sync_seconds_total Time in fdatasync.\n"
-                               "# TYPE fgw_storage_sync_seconds_total counter\n"
-                               "fgw_storage_sync_seconds_total %.6f\n",
+    (void)fgw_buf_appendf(out,
+                          "# HELP fgw_storage_sync_seconds_total Time in fdatasync.\n"
+                          "# TYPE fgw_storage_sync_seconds_total counter\n"
+                          "fgw_storage_sync_seconds_total %.6f\n",
                           (double)stats.sync_ns_total / 1e9);
     fgw_metrics_gauge(out, "fgw_storage_read_only", "1 after a failed write.", stats.read_only);
     fgw_metrics_gauge(out, "fgw_storage_below_reserve", "1 when writes get 507.",

@@ -14,8 +14,8 @@ enum { MAX_SKEW_MS = 15 * 60 * 1000 };
 static struct fgw_sig_request signed_view(struct fgw_http_exchange *exchange)
 {
     const struct fgw_http_request *request = fgw_http_request(exchange);
-    struct fgw_sig_header *headers = fgw_arena_alloc(
-        fgw_http_arena(exchange), (request->header_count + 1) * sizeof *headers);
+    struct fgw_sig_header *headers =
+        fgw_arena_alloc(fgw_http_arena(exchange), (request->header_count + 1) * sizeof *headers);
     for (size_t i = 0; i < request->header_count; i++) {
         headers[i] = (struct fgw_sig_header){request->headers[i].name, request->headers[i].value};
     }
