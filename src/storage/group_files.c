@@ -113,6 +113,15 @@ void fgw_group_files_release(struct fgw_group_files *files, struct fgw_group_fil
     (void)pthread_mutex_unlock(&files->lock.mutex);
 }
 
+bool fgw_group_files_used(struct fgw_group_files *files, uint64_t id)
+{
+    (void)pthread_mutex_lock(&files->lock.mutex);
+    struct fgw_group_file *file = find(files, id);
+    bool used = file != NULL && file->refs > 0;
+    (void)pthread_mutex_unlock(&files->lock.mutex);
+    return used;
+}
+
 bool fgw_group_files_forget(struct fgw_group_files *files, uint64_t id)
 {
     (void)pthread_mutex_lock(&files->lock.mutex);

@@ -229,6 +229,12 @@ void fgw_item_put_bulk_end(struct fgw_buf *out, uint64_t group, uint64_t end)
     fgw_put_uvarint(out, end);
 }
 
+void fgw_item_put_group_gone(struct fgw_buf *out, uint64_t group)
+{
+    put_head(out, FGW_ITEM_GROUP_GONE, uvarint_size(group));
+    fgw_put_uvarint(out, group);
+}
+
 void fgw_item_put_drop_slice(struct fgw_buf *out, const uint8_t list_id[FGW_LIST_ID_SIZE],
                              uint8_t kind, uint64_t first)
 {

@@ -106,6 +106,7 @@ void fgw_item_put_bulk_end(struct fgw_buf *out, uint64_t group, uint64_t end);
 void fgw_item_put_drop_slice(struct fgw_buf *out, const uint8_t list_id[FGW_LIST_ID_SIZE],
                              uint8_t kind, uint64_t first);
 void fgw_item_put_move(struct fgw_buf *out, const struct fgw_item_move *move);
+void fgw_item_put_group_gone(struct fgw_buf *out, uint64_t group);
 void fgw_item_put_mark_bad(struct fgw_buf *out, const uint8_t digest[FGW_SHA256_SIZE],
                            uint64_t group, uint64_t offset);
 void fgw_item_put_predecessor(struct fgw_buf *out, const struct fgw_item_predecessor *predecessor);

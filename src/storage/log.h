@@ -14,6 +14,7 @@ struct fgw_log {
     struct fgw_record_sealer sealer;
     _Atomic uint64_t *last_group; /* highest group id in use; shared with the bulk appender */
     uint64_t group_size;
+    _Atomic uint64_t seal_wanted; /* group that is to be left although it is not full */
     bool sync_off;
     bool read_only; /* a write failed and no successor could be opened */
     bool full;      /* the same for want of space: tried again */

@@ -243,6 +243,21 @@ static void run_log(void *arg)
     }
 }
 
+static void run_still_listed(void *arg)
+{
+    struct log_job *job = arg;
+    struct fgw_group_row row;
+    job->result = fgw_storage_group_row(job->storage, job->group, &row);
+}
+
+/* It may have been given up since the page was read. */
+static bool still_listed(const struct log_job *damaged)
+{
+    struct log_job job = *damaged;
+    fgw_pool_run(job.storage->pool, run_still_listed, &job);
+    return job.result != FGW_ERR_NOT_FOUND;
+}
+
 /* Group rows: sealed log groups end where their row says, the open one where the committer is. */
 static enum fgw_err check_logs(struct fgw_storage *storage, struct fgw_storage_scrub *scrub,
                                const struct fgw_index_page *page)
@@ -260,6 +275,9 @@ static enum fgw_err check_logs(struct fgw_storage *storage, struct fgw_storage_s
             continue;
         }
         fgw_pool_run(storage->pool, run_log, &job);
+        if (job.result == FGW_ERR_CORRUPT && !still_listed(&job)) {
+            continue;
+        }
         if (job.result == FGW_ERR_CORRUPT) {
             tell(scrub, &(struct fgw_storage_damage){.what = "log record",
                                                      .group = job.group,

@@ -9,6 +9,7 @@
 #include "storage/bulk.h"
 #include "storage/care.h"
 #include "storage/committer.h"
+#include "storage/compact.h"
 #include "storage/datadir.h"
 #include "storage/group_files.h"
 #include "storage/log.h"
@@ -41,6 +42,9 @@ struct fgw_storage {
     struct fgw_sessions sessions;
     struct fgw_release release;
     struct fgw_sweep sweep;
+    struct fgw_compact compact;
+    uint64_t log_group_at_open;
+    _Atomic uint64_t covered_batch; /* by a checkpoint that was read back */
     struct fgw_care *care;
     _Atomic uint64_t unsynced_index_bytes;
     struct {

@@ -127,6 +127,16 @@ static void step_release(struct history *history)
     accept_fault(err);
 }
 
+static void step_compact(struct history *history)
+{
+    struct fgw_compact_result result = {.more = true};
+    enum fgw_err err = FGW_OK;
+    while (result.more && err == FGW_OK) {
+        err = fgw_compact_pass(history->fixture->storage, &result);
+    }
+    accept_fault(err);
+}
+
 static void step_fault(struct history *history)
 {
     static const char *const FAULTS[] = {"pwrite:1:EIO", "fdatasync:1:EIO", "fdatasync:2:EIO"};
@@ -157,8 +167,10 @@ static void run_history(struct fixture *fixture)
             step_large(&history);
         } else if (kind < 86) {
             step_copy(&history);
-        } else if (kind < 96) {
+        } else if (kind < 94) {
             step_release(&history);
+        } else if (kind < 97) {
+            step_compact(&history);
         } else {
             step_fault(&history);
         }
