@@ -11,8 +11,8 @@
 #include "event/fiber.h"
 
 enum {
-    APPENDS_MAX = 32,                      /* blocks of one write call */
-    WRITEBACK_STEP = 4 * 1024 * 1024,      /* start writing back early: a sync has less to do */
+    APPENDS_MAX = 32,                 /* blocks of one write call */
+    WRITEBACK_STEP = 4 * 1024 * 1024, /* start writing back early: a sync has less to do */
 };
 
 struct fgw_bulk_file {
@@ -20,9 +20,9 @@ struct fgw_bulk_file {
     uint64_t group;
     int fd;
     /* under the lock */
-    unsigned refs;     /* appender, writers with unheld blocks, queued syncs */
-    uint64_t end;      /* written */
-    uint64_t synced;   /* durable */
+    unsigned refs;   /* appender, writers with unheld blocks, queued syncs */
+    uint64_t end;    /* written */
+    uint64_t synced; /* durable */
     bool poisoned;
     /* the appender's */
     uint64_t writeback; /* handed to the disk up to here */
@@ -99,9 +99,9 @@ static enum fgw_err create_file(struct fgw_bulk *bulk, struct fgw_bulk_file **ou
     uint64_t id = atomic_fetch_add(bulk->options.last_group, 1) + 1;
     fgw_buf_init(&payload, 0);
     fgw_item_put_u64(&payload, FGW_ITEM_RUNNING_MS, 0);
-    enum fgw_err err = fgw_group_create(bulk->options.dir->tmp, bulk->options.dir->groups, id,
-                                        &bulk->options.sealer, &head, fgw_buf_bytes(&payload), &fd,
-                                        &end);
+    enum fgw_err err =
+        fgw_group_create(bulk->options.dir->tmp, bulk->options.dir->groups, id,
+                         &bulk->options.sealer, &head, fgw_buf_bytes(&payload), &fd, &end);
     fgw_buf_deinit(&payload);
     if (err == FGW_OK) {
         *out_file = add_file(bulk, id, fd, end);
@@ -277,7 +277,8 @@ enum fgw_err fgw_bulk_append(struct fgw_bulk *bulk, const struct fgw_storage_blo
 /* -- syncing ------------------------------------------------------------------------------------- */
 
 /* Takes all waits of one file; NULL when stopping. */
-static struct fgw_bulk_file *take_syncs(struct fgw_bulk *bulk, struct fgw_list *out, uint64_t *out_end)
+static struct fgw_bulk_file *take_syncs(struct fgw_bulk *bulk, struct fgw_list *out,
+                                        uint64_t *out_end)
 {
     (void)pthread_mutex_lock(&bulk->lock.mutex);
     while (fgw_list_empty(&bulk->lock.syncs) && !bulk->lock.stopping) {

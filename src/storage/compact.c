@@ -141,8 +141,7 @@ static void add_gone(struct fgw_compact *compact, const struct fgw_gone_group *g
 {
     if (compact->gone_count == compact->gone_capacity) {
         compact->gone_capacity = 2 * compact->gone_capacity + 8;
-        compact->gone =
-            fgw_xrealloc(compact->gone, compact->gone_capacity * sizeof *compact->gone);
+        compact->gone = fgw_xrealloc(compact->gone, compact->gone_capacity * sizeof *compact->gone);
     }
     compact->gone[compact->gone_count++] = *gone;
 }

@@ -48,8 +48,8 @@ uint64_t fgw_compact_care(struct fgw_storage *storage);
 /* -- reading a group (compact_read.c) -------------------------------------------------------- */
 
 enum {
-    FGW_COMPACT_BLOCKS = 64,              /* of one slice */
-    FGW_COMPACT_BYTES = 8 * 1024 * 1024   /* at most, but for its first block */
+    FGW_COMPACT_BLOCKS = 64,            /* of one slice */
+    FGW_COMPACT_BYTES = 8 * 1024 * 1024 /* at most, but for its first block */
 };
 
 struct fgw_compact_block {
@@ -57,7 +57,7 @@ struct fgw_compact_block {
     uint8_t codec;
     uint32_t len;
     uint32_t crc32c;
-    uint64_t offset;      /* of the section */
+    uint64_t offset;        /* of the section */
     struct fgw_bytes bytes; /* in the slice's buffer */
 };
 

@@ -66,8 +66,8 @@ static enum fgw_err look_up(struct walk *walk, const uint8_t *digest, uint64_t o
 {
     struct fgw_row_key key = fgw_row_key_block(digest);
     *out_live = false;
-    enum fgw_err err = fgw_kv_get(walk->storage->kv, FGW_KV_BLOCKS, fgw_row_key_bytes(&key), false,
-                                  &walk->value);
+    enum fgw_err err =
+        fgw_kv_get(walk->storage->kv, FGW_KV_BLOCKS, fgw_row_key_bytes(&key), false, &walk->value);
     if (err == FGW_OK) {
         err = fgw_block_row_decode(fgw_buf_bytes(&walk->value), row);
     }
@@ -95,10 +95,8 @@ static enum fgw_err take(struct walk *walk, const uint8_t *digest, const struct 
     }
     if (err == FGW_OK) {
         struct fgw_compact_block *taken = &slice->blocks[slice->count++];
-        *taken = (struct fgw_compact_block){.codec = row->codec,
-                                            .len = row->len,
-                                            .crc32c = row->crc32c,
-                                            .offset = row->offset};
+        *taken = (struct fgw_compact_block){
+            .codec = row->codec, .len = row->len, .crc32c = row->crc32c, .offset = row->offset};
         memcpy(taken->digest, digest, sizeof taken->digest);
         slice->bytes.len += fgw_group_section_size(row->len);
     }
@@ -162,8 +160,8 @@ enum fgw_err fgw_compact_read(struct fgw_storage *storage, struct fgw_compact_sl
     err = fgw_fs_size(file->fd, &walk.size);
     if (err == FGW_OK) {
         /* behind the end of a poisoned group stand bytes that are void */
-        walk.size = slice->file_end != 0 && slice->file_end < walk.size ? slice->file_end
-                                                                        : walk.size;
+        walk.size =
+            slice->file_end != 0 && slice->file_end < walk.size ? slice->file_end : walk.size;
         err = walk_on(&walk);
     }
     set_views(slice);

@@ -12,7 +12,6 @@
 
 #include "base/encode.h"
 #include "base/fs.h"
-#include "base/rng.h"
 #include "storage/release.h"
 #include "storage/storage_internal.h"
 
@@ -38,7 +37,7 @@ static void run_fresh(void (*fn)(struct fixture *fixture))
 static size_t size_of(unsigned owner_number)
 {
     return owner_number >= LARGE_OWNERS ? MIB + 1 + (owner_number % 3) * 700 * KIB
-                                : 1 + (owner_number * 7919) % (90 * KIB);
+                                        : 1 + (owner_number * 7919) % (90 * KIB);
 }
 
 static enum fgw_err put_one(struct fgw_storage *storage, const char *key, unsigned owner_number)
@@ -471,15 +470,6 @@ static void tell(unsigned key, unsigned owner, bool done)
     assert_int_equal(write(ack_fd, &ack, sizeof ack), sizeof ack);
 }
 
-/* The random bytes that fork left to both processes are used up: ids must not come twice. */
-static void leave_common_randomness(void)
-{
-    uint8_t bytes[256];
-    for (int i = 0; i < 5; i++) {
-        fgw_rng_fill(bytes, sizeof bytes);
-    }
-}
-
 /* Until it is killed. The index is flushed where a checkpoint would have been taken. */
 static void work_until_killed(struct fixture *fixture)
 {
@@ -549,24 +539,53 @@ static void check_states(struct fixture *fixture)
     assert_int_equal(scrub.damaged, 0);
 }
 
+/* A process of its own: threads of the index do not survive a fork. */
+static pid_t start_worker(const struct fixture *fixture, int fd)
+{
+    char fd_text[16];
+    char owner_text[16];
+    (void)snprintf(fd_text, sizeof fd_text, "%d", fd);
+    (void)snprintf(owner_text, sizeof owner_text, "%u", next_owner);
+    pid_t child = fork();
+    if (child == 0) {
+        (void)execl("/proc/self/exe", "worker", fixture->path, fd_text, owner_text, (char *)NULL);
+        _exit(1);
+    }
+    return child;
+}
+
+static void set_options(struct fixture *fixture)
+{
+    fixture->options.group_size_bytes = MIB;
+    fixture->options.sync_off = true; /* what a killed process wrote stays without it */
+}
+
+static int work(char **argv)
+{
+    struct fixture fixture = {.options = {.path = argv[1], .min_free_bytes = 1}};
+    uint64_t fd = 0;
+    uint64_t owner = 0;
+    assert_int_equal(fgw_bytes_to_u64(fgw_bytes_str(argv[2]), &fd), FGW_OK);
+    assert_int_equal(fgw_bytes_to_u64(fgw_bytes_str(argv[3]), &owner), FGW_OK);
+    ack_fd = (int)fd;
+    next_owner = (unsigned)owner;
+    set_options(&fixture);
+    fixture_open(&fixture);
+    fixture_run(&fixture, work_until_killed);
+    return 1;
+}
+
 static void kill_while_it_works(struct fixture *fixture, unsigned round)
 {
     int pipe_fds[2];
     int status;
     assert_int_equal(pipe(pipe_fds), 0);
-    pid_t child = fork();
-    if (child == 0) {
-        (void)close(pipe_fds[0]);
-        ack_fd = pipe_fds[1];
-        leave_common_randomness();
-        fixture_open(fixture);
-        fixture_run(fixture, work_until_killed);
-        _exit(1);
-    }
+    pid_t child = start_worker(fixture, pipe_fds[1]);
     (void)close(pipe_fds[1]);
     pid_t killer = fork();
     if (killer == 0) {
-        (void)usleep(400 * 1000 + round * 97 % 11 * 130 * 1000);
+        (void)close(pipe_fds[0]);
+        (void)usleep(400 * 1000 + round * 97 % 11 * 80 * 1000);
         (void)kill(child, SIGKILL);
         _exit(0);
     }
@@ -582,7 +601,7 @@ static void kills_lose_nothing(void **state)
     (void)state;
     struct fixture fixture;
     fixture_init(&fixture);
-    fixture.options.group_size_bytes = MIB;
+    set_options(&fixture);
     for (unsigned round = 0; round < ROUNDS; round++) {
         kill_while_it_works(&fixture, round);
         fixture_open(&fixture);
@@ -593,8 +612,11 @@ static void kills_lose_nothing(void **state)
     fixture_deinit(&fixture);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    if (argc == 4 && strcmp(argv[0], "worker") == 0) {
+        return work(argv);
+    }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(deleted_bytes_are_given_back),
         cmocka_unit_test(groups_being_written_are_left_when_they_are_dead),

@@ -241,8 +241,7 @@ static void put_numbered(struct fixture *fixture)
         uint8_t body[1000];
         (void)snprintf(key, sizeof key, "%u", i);
         fill_large(body, sizeof body, i + 1);
-        struct put put = {
-            .key = key, .body = fgw_bytes(body, sizeof body), .owner_number = i + 1};
+        struct put put = {.key = key, .body = fgw_bytes(body, sizeof body), .owner_number = i + 1};
         assert_int_equal(put_object(fixture->storage, &put), FGW_OK);
     }
 }
@@ -362,8 +361,8 @@ static void a_damaged_record_loses_its_batch(void **state)
     int fd = open(log, O_RDONLY);
     assert_int_equal(pread(fd, bytes, (size_t)size, 0), size);
     (void)close(fd);
-    size_t at = fgw_bytes_find(fgw_bytes(bytes, (size_t)size), FGW_LIT("FGWRECRD"),
-                               (size_t)size / 2);
+    size_t at =
+        fgw_bytes_find(fgw_bytes(bytes, (size_t)size), FGW_LIT("FGWRECRD"), (size_t)size / 2);
     assert_true(at != SIZE_MAX);
     fgw_xfree(bytes);
     overwrite(log, (off_t)at + 100, 10);
