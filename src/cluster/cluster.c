@@ -119,8 +119,12 @@ struct fgw_cluster *fgw_cluster_new(const struct fgw_cluster_options *options)
     cluster->options.zone = keep(cluster, 2, options->zone);
     cluster->options.host = keep(cluster, 3, options->host);
     cluster->options.url = keep(cluster, 4, options->url);
-    cluster->placement =
-        (struct fgw_placement){cluster, cluster_choose, cluster_resolve, cluster_report};
+    cluster->placement = (struct fgw_placement){.context = cluster,
+                                                .choose = cluster_choose,
+                                                .resolve = cluster_resolve,
+                                                .report = cluster_report,
+                                                .stale = cluster_stale,
+                                                .seen_ms = cluster_seen_ms};
     (void)pthread_mutex_init(&cluster->guarded.mutex, NULL);
     if (options->storage != NULL) {
         memcpy(cluster->store_id, fgw_storage_id(options->storage), sizeof cluster->store_id);

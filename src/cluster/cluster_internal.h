@@ -82,6 +82,7 @@ struct fgw_cluster {
         pthread_mutex_t mutex; /* held for copies and counters only */
         struct cluster_map map;
     } guarded;
+    _Atomic uint64_t map_read_ms; /* boot clock: when the read behind the map was sent */
     _Atomic bool reload; /* somebody met a set that is not in the map */
     bool stopping;       /* worker 0 only */
     bool running;
@@ -145,6 +146,8 @@ enum fgw_err cluster_choose(void *context, unsigned replicas, const uint64_t *av
                             struct fgw_error *error) FGW_MUST_CHECK;
 enum fgw_err cluster_resolve(void *context, uint64_t set_id,
                              struct fgw_placement_set *out_set) FGW_MUST_CHECK;
+void cluster_stale(void *context, uint64_t set_id);
+uint64_t cluster_seen_ms(void *context);
 void cluster_report(void *context, const uint8_t *store_id, enum fgw_placement_event event,
                     const struct fgw_cid *root);
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/tlv.h"
 #include "cluster/cluster_internal.h"
@@ -215,8 +216,13 @@ static void carry_over(const struct cluster_map *from, struct cluster_map *to)
 enum fgw_err cluster_map_refresh(struct fgw_cluster *cluster, bool force, struct fgw_error *error)
 {
     struct cluster_map map = {0};
+    uint64_t sent_ms = fgw_clock_boot_ms();
     enum fgw_err err = read_version(cluster, &map.version, error);
-    if (err != FGW_OK || (!force && map.version == cluster->guarded.map.version)) {
+    if (err == FGW_OK && !force && map.version == cluster->guarded.map.version) {
+        cluster->map_read_ms = sent_ms;
+        return FGW_OK;
+    }
+    if (err != FGW_OK) {
         return err;
     }
     if (map.version < cluster->guarded.map.version) {
@@ -240,6 +246,7 @@ enum fgw_err cluster_map_refresh(struct fgw_cluster *cluster, bool force, struct
     struct cluster_map old = cluster->guarded.map;
     cluster->guarded.map = map;
     (void)pthread_mutex_unlock(&cluster->guarded.mutex);
+    cluster->map_read_ms = sent_ms;
     if (old.version != map.version) {
         fgw_log_info("cluster", "map version %llu: %zu stores, %zu sets",
                      (unsigned long long)map.version, map.store_count, map.set_count);

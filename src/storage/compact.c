@@ -492,7 +492,7 @@ static enum fgw_err flush_index(struct fgw_storage *storage, uint64_t batch)
 
 static uint64_t covered_batch(struct fgw_storage *storage)
 {
-    return atomic_load(&storage->covered_batch);
+    return atomic_load(&storage->checkpoint.verified_batch);
 }
 
 static bool unlink_group(struct fgw_storage *storage, const struct fgw_gone_group *gone)
@@ -502,7 +502,11 @@ static bool unlink_group(struct fgw_storage *storage, const struct fgw_gone_grou
         fgw_group_files_used(&storage->files, gone->id)) {
         return false;
     }
+    if (!fgw_storage_begin_unlink(storage)) {
+        return false; /* a backup is reading */
+    }
     fgw_pool_run(storage->pool, run_unlink, &job);
+    fgw_storage_end_unlink(storage);
     if (job.result != FGW_OK && job.result != FGW_ERR_NOT_FOUND) {
         fgw_log_warn("storage", "group %llu cannot be unlinked: %s", (unsigned long long)gone->id,
                      fgw_err_text(job.result));
@@ -554,6 +558,21 @@ static uint64_t uncovered_bytes(struct fgw_storage *storage)
     return bytes;
 }
 
+/* A checkpoint is as large as the metadata: worth it when it gives more back. */
+static void ask_for_checkpoint(struct fgw_storage *storage)
+{
+    struct fgw_kv_stats kv;
+    uint64_t enough = storage->options.group_size_bytes;
+    enough = enough < CHECKPOINT_FOR_BYTES ? enough : CHECKPOINT_FOR_BYTES;
+    uint64_t bytes = uncovered_bytes(storage);
+    fgw_kv_stats(storage->kv, &kv);
+    if (bytes > 0 && bytes >= kv.live_table_bytes &&
+        (bytes >= enough || atomic_load(&storage->space.below_reserve))) {
+        atomic_store(&storage->checkpoint.wanted, true);
+        fgw_care_kick(storage->care, FGW_CARE_CHECKPOINT);
+    }
+}
+
 static bool may_move(struct fgw_storage *storage)
 {
     uint64_t limit = WAITING_GROUPS * storage->options.group_size_bytes;
@@ -574,6 +593,7 @@ static enum fgw_err work(struct fgw_storage *storage, struct groups *groups,
         return err;
     }
     unlink_gone(storage, groups, result);
+    ask_for_checkpoint(storage);
     const struct group *group = may_move(storage) ? choose(storage, groups) : NULL;
     if (group == NULL) {
         return FGW_OK;
