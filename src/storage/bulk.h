@@ -40,7 +40,8 @@ struct fgw_bulk_place {
 enum fgw_err fgw_bulk_append(struct fgw_bulk *bulk, const struct fgw_storage_block *block,
                              struct fgw_bulk_place *out_place) FGW_MUST_CHECK;
 /* Waits until everything of the file below `end` is durable. FGW_ERR_IO when that failed. */
-enum fgw_err fgw_bulk_sync(struct fgw_bulk *bulk, struct fgw_bulk_file *file, uint64_t end) FGW_MUST_CHECK;
+enum fgw_err fgw_bulk_sync(struct fgw_bulk *bulk, struct fgw_bulk_file *file,
+                           uint64_t end) FGW_MUST_CHECK;
 void fgw_bulk_unref(struct fgw_bulk *bulk, struct fgw_bulk_file *file);
 /* The next block goes to a new group if the one being appended to is still this one. Waits until the
  * appender has left it. */

@@ -300,9 +300,9 @@ static void *thread_main(void *arg)
 struct fgw_care *fgw_care_new(struct fgw_storage *storage)
 {
     static uint64_t (*const RUN[FGW_CARE_JOBS])(struct fgw_care *) = {
-        [FGW_CARE_SYNC] = sync_index,    [FGW_CARE_RELEASE] = release_dead,
-        [FGW_CARE_HINTS] = follow_hints, [FGW_CARE_FIGURES] = count_figures,
-        [FGW_CARE_SWEEP] = sweep_holds,  [FGW_CARE_CHECKPOINT] = write_checkpoint,
+        [FGW_CARE_SYNC] = sync_index,        [FGW_CARE_RELEASE] = release_dead,
+        [FGW_CARE_HINTS] = follow_hints,     [FGW_CARE_FIGURES] = count_figures,
+        [FGW_CARE_SWEEP] = sweep_holds,      [FGW_CARE_CHECKPOINT] = write_checkpoint,
         [FGW_CARE_COMPACT] = compact_groups,
     };
     struct fgw_care *care = fgw_xcalloc(1, sizeof *care);

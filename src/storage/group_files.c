@@ -34,7 +34,8 @@ void fgw_group_files_deinit(struct fgw_group_files *files)
 {
     for (size_t i = 0; i < FGW_GROUP_FILE_BUCKETS; i++) {
         while (!fgw_list_empty(&files->lock.buckets[i])) {
-            close_file(FGW_CONTAINER_OF(files->lock.buckets[i].next, struct fgw_group_file, bucket));
+            close_file(
+                FGW_CONTAINER_OF(files->lock.buckets[i].next, struct fgw_group_file, bucket));
         }
     }
     (void)pthread_mutex_destroy(&files->lock.mutex);
