@@ -194,6 +194,10 @@ static enum fgw_err start(struct fgw_storage *storage, struct fgw_apply *apply,
         storage->opened_boot_ms = fgw_clock_boot_ms();
         fgw_sweep_load(storage);
         start_bulk(storage, &found);
+        storage->log_group_at_open = options.position.group;
+        if (storage->recovered.damages == 0) {
+            fgw_compact_find_leftovers(storage, &found);
+        }
         storage->committer = fgw_committer_start(&options);
     }
     fgw_found_groups_free(&found);
@@ -271,6 +275,7 @@ void fgw_storage_close(struct fgw_storage *storage)
     fgw_release_deinit(&storage->release);
     (void)pthread_mutex_destroy(&storage->groups_held.mutex);
     fgw_sweep_deinit(&storage->sweep);
+    fgw_compact_deinit(&storage->compact);
     fgw_datadir_close(&storage->dir);
     fgw_xfree(storage);
 }
