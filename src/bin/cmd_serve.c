@@ -5,6 +5,7 @@
 
 #include "bin/credentials.h"
 #include "bin/database.h"
+#include "bin/purger.h"
 #include "bin/server.h"
 #include "blobs/local.h"
 #include "console/admin.h"
@@ -16,6 +17,7 @@ struct serve {
     struct fgw_storage *storage;
     struct fgw_blobs *blobs;
     struct fgw_meta *meta;
+    struct fgw_purger *purger;     /* of the embedded metadata */
     struct fgw_database *database; /* with FGW_META=cql; meta is its own then */
     struct fgw_s3 *s3;
     struct fgw_credentials credentials;
@@ -109,6 +111,19 @@ static void add_status(void *context, json_t *status)
     (void)json_object_set_new(status, "read_only", json_boolean(stats.read_only));
 }
 
+static void purge(void *context, struct fgw_purger *purger)
+{
+    uint64_t removed = 0;
+    (void)purger; /* a run takes as long as reading the open uploads */
+    enum fgw_err err = fgw_meta_rocks_purge(context, &removed);
+    if (err != FGW_OK) {
+        fgw_log_warn("metadata", "purge of completed uploads: %s", fgw_err_text(err));
+    } else if (removed > 0) {
+        fgw_log_info("metadata", "purge: removed %llu completed uploads",
+                     (unsigned long long)removed);
+    }
+}
+
 static int open_metadata(struct serve *serve)
 {
     struct fgw_error error;
@@ -117,6 +132,7 @@ static int open_metadata(struct serve *serve)
     if (serve->config.meta != FGW_CONFIG_META_CQL) {
         serve->meta = fgw_meta_rocks_new(serve->storage);
         fgw_storage_start_care(serve->storage, blob_live, serve->meta);
+        serve->purger = fgw_purger_start(fgw_server_workers(serve->server), purge, serve->meta);
         return FGW_EXIT_OK;
     }
     enum fgw_err err = fgw_database_open(&serve->config, serve->server, serve->blobs,
@@ -188,6 +204,7 @@ static void close_all(struct serve *serve)
         fgw_storage_stop_care(serve->storage);
     }
     fgw_s3_free(serve->s3);
+    fgw_purger_stop(serve->purger);
     if (serve->database != NULL) {
         fgw_database_close(serve->database);
     } else if (serve->meta != NULL) {

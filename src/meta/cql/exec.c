@@ -229,6 +229,13 @@ static enum fgw_err send_once(struct cql *cql, const struct cql_lwt *lwt, bool *
     return err;
 }
 
+/* yugabyte-db #29108, #2542: a statement repeated within the server meets its own first time. What
+ * it then shows of the row may lack the rev (of a refused INSERT it shows the key only). */
+static bool may_repeat(struct cql *cql)
+{
+    return fgw_cql_client_flavour(client_of(cql)) == FGW_CQL_FLAVOUR_YUGABYTE;
+}
+
 static enum fgw_err enter(struct cql_gate *gate, struct fgw_error *error)
 {
     if (gate->waiting >= CQL_GATE_WAITING_MAX) {
@@ -260,7 +267,8 @@ enum fgw_err cql_lwt(struct cql *cql, const struct cql_lwt *lwt, enum cql_outcom
     }
     fgw_gate_leave(&gate->gate, 1);
     if (err == FGW_OK) {
-        *out_outcome = applied ? CQL_APPLIED : lost ? CQL_UNSURE : CQL_REFUSED;
+        enum cql_outcome refused = may_repeat(cql) ? CQL_DOUBTED : CQL_REFUSED;
+        *out_outcome = applied ? CQL_APPLIED : lost ? CQL_UNSURE : refused;
         return FGW_OK;
     }
     if (lost) {

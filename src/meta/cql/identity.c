@@ -110,7 +110,7 @@ static enum fgw_err try_write(struct cql *cql, struct fgw_arena *arena, const st
         lwt.count = data == NULL ? 2 : 4;
     }
     enum fgw_err err = cql_lwt(cql, &lwt, &outcome, error);
-    if (err == FGW_OK && outcome == CQL_UNSURE) {
+    if (err == FGW_OK && cql_must_look(outcome)) {
         err = read_row(cql, arena, table, id, &now, &ignored, error);
         bool there = err == FGW_OK && fgw_id_eq(&now, &rev);
         outcome = (data == NULL ? err == FGW_ERR_NOT_FOUND : there) ? CQL_APPLIED : CQL_REFUSED;
