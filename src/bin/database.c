@@ -23,7 +23,7 @@ struct fgw_database {
     struct fgw_health *health;
     const struct fgw_config *settings;
     struct fgw_cql_config *config;
-    enum fgw_migrate_exit schema; /* of the migrations at start */
+    enum fgw_migrate_exit schema;    /* of the migrations at start */
     struct fgw_cql_client **clients; /* one a worker */
     struct fgw_meta *meta;
     struct fgw_purger *purger;
@@ -78,8 +78,7 @@ static void purge(void *context, struct fgw_purger *purger)
     struct fgw_error error;
     bool mine = false;
     fgw_error_init(&error);
-    enum fgw_err err =
-        fgw_meta_cql_purge_claim(database->meta, PURGE_INTERVAL_MS, &mine, &error);
+    enum fgw_err err = fgw_meta_cql_purge_claim(database->meta, PURGE_INTERVAL_MS, &mine, &error);
     if (err == FGW_OK && mine) {
         err = fgw_meta_cql_purge(database->meta, &options, &done, &error);
         fgw_log_info("metadata",
@@ -123,8 +122,8 @@ static void prepare_schema(void *arg, unsigned index)
 {
     struct fgw_database *database = arg;
     if (index == 0) {
-        database->schema = fgw_schema_at_start(database->settings, database->clients[0],
-                                               database->health);
+        database->schema =
+            fgw_schema_at_start(database->settings, database->clients[0], database->health);
     }
 }
 
@@ -196,9 +195,10 @@ enum fgw_err fgw_database_open(const struct fgw_config *config, struct fgw_serve
         _exit(FGW_EXIT_OK); /* as any signal before requests are served: server.c */
     }
     if (database->schema != FGW_MIGRATE_EXIT_OK) {
-        (void)fgw_error_set(error, FGW_ERR_AGAIN,
-                            "the schema of the database is not what this program needs (see above); "
-                            "fgw migrate status shows it");
+        (void)fgw_error_set(
+            error, FGW_ERR_AGAIN,
+            "the schema of the database is not what this program needs (see above); "
+            "fgw migrate status shows it");
         fgw_error_add(error, FGW_ERROR_EXIT_CODE, "%d", (int)database->schema);
         fgw_database_close(database);
         return FGW_ERR_AGAIN;

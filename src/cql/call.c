@@ -29,7 +29,7 @@ struct run {
     struct fgw_cql_pin *pin;
     struct fgw_buf params;
     size_t unpaged_len; /* of params without the paging state, which stands last in a read's */
-    uint8_t *kinds; /* enum fgw_cql_value_kind of each value */
+    uint8_t *kinds;     /* enum fgw_cql_value_kind of each value */
     size_t value_count;
     uint64_t deadline_ms;
     unsigned tries;

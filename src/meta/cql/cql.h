@@ -40,7 +40,7 @@ struct fgw_meta *fgw_meta_cql_new(const struct fgw_meta_cql_options *options);
 /* One run over all tables that removes what nobody needs any more and carries on what was left half
  * done; in a fiber. Any number may run at once. CANCELLED: stop() said so. */
 struct fgw_meta_cql_purge {
-    unsigned pause_ms; /* after each page of 500 rows */
+    unsigned pause_ms;           /* after each page of 500 rows */
     bool (*stop)(void *context); /* NULL: never */
     void *context;
 };

@@ -118,8 +118,8 @@ static size_t pick(const struct job *job, struct fgw_arena *arena, struct fgw_cq
         struct cql_row row;
         job->done->rows++;
         if (fgw_cql_get_uuid(result, "bucket_id", one.bucket_id.bytes) == FGW_OK &&
-            cql_entry_take(arena, result, &one.entry) == FGW_OK &&
-            one.entry.state != CQL_LIVE && cql_entry_decode(arena, &one.entry, &row) == FGW_OK &&
+            cql_entry_take(arena, result, &one.entry) == FGW_OK && one.entry.state != CQL_LIVE &&
+            cql_entry_decode(arena, &one.entry, &row) == FGW_OK &&
             is_old(job, &one.entry, statement, row.object.mtime_ms)) {
             out[count++] = one;
         }
@@ -204,8 +204,7 @@ static enum fgw_err abort_orphan(struct job *job, struct fgw_arena *arena, const
         return err;
     }
     err = cql_bucket_read(job->cql, arena, row.upload.bucket_name, &bucket, job->error);
-    if (err != FGW_OK ||
-        (bucket.present && fgw_id_eq(&bucket.bucket.id, &row.upload.bucket_id))) {
+    if (err != FGW_OK || (bucket.present && fgw_id_eq(&bucket.bucket.id, &row.upload.bucket_id))) {
         return err;
     }
     struct fgw_bucket gone = {.id = row.upload.bucket_id, .name = row.upload.bucket_name};
@@ -309,8 +308,8 @@ enum fgw_err fgw_meta_cql_purge_claim(struct fgw_meta *meta, int64_t interval_ms
     if (err != FGW_OK) {
         return err;
     }
-    bool there = fgw_cql_result_next(result) &&
-                 fgw_cql_get_bigint(result, "version", &last_ms) == FGW_OK;
+    bool there =
+        fgw_cql_result_next(result) && fgw_cql_get_bigint(result, "version", &last_ms) == FGW_OK;
     fgw_cql_result_free(result);
     *out_mine = false;
     /* a time to come is that of a clock that was wrong: one interval is the longest wait */

@@ -80,8 +80,8 @@ enum fgw_err fgw_meta_rocks_purge(struct fgw_meta *meta, uint64_t *out_removed)
     *out_removed = 0;
     fgw_arena_init(&arena, 0);
     do {
-        *purge = (struct purge){.arena = &arena,
-                                .older_than_ms = fgw_clock_wall_ms() - UPLOAD_KEEP_MS};
+        *purge =
+            (struct purge){.arena = &arena, .older_than_ms = fgw_clock_wall_ms() - UPLOAD_KEEP_MS};
         err = rocks_scan(rocks_of(meta), fgw_bytes(TABLE, 1), fgw_bytes(BEHIND, 1), look, purge);
         if (err == FGW_OK && purge->count > 0) {
             struct purge_op self = {.purge = purge};

@@ -819,14 +819,14 @@ static void case_purge_of_everything(struct world *world)
     MUST(done.uploads == 2 && done.versions == 0);
     struct fgw_list_query query = {.max = 100};
     struct fgw_object_list list;
-    MUST_ANSWER(
-        c->meta->ops->version_list(c->meta, &c->arena, &bucket, &query, &list, &c->error), FGW_OK);
+    MUST_ANSWER(c->meta->ops->version_list(c->meta, &c->arena, &bucket, &query, &list, &c->error),
+                FGW_OK);
     MUST(list.count == 2);
     struct fgw_upload_list uploads;
     struct fgw_upload_list_query uploads_query = {.max = 100};
-    MUST_ANSWER(c->meta->ops->upload_list(c->meta, &c->arena, &bucket, &uploads_query, &uploads,
-                                          &c->error),
-                FGW_OK);
+    MUST_ANSWER(
+        c->meta->ops->upload_list(c->meta, &c->arena, &bucket, &uploads_query, &uploads, &c->error),
+        FGW_OK);
     MUST(uploads.count == 1);
 }
 
@@ -837,9 +837,9 @@ static void case_purge_is_claimed_once(struct world *world)
     unsigned claimed = 0;
     for (unsigned i = 0; i < 2 * BACKENDS; i++) {
         bool mine = false;
-        MUST_ANSWER(fgw_meta_cql_purge_claim(world->backends[i % BACKENDS], 60000, &mine,
-                                             &c->error),
-                    FGW_OK);
+        MUST_ANSWER(
+            fgw_meta_cql_purge_claim(world->backends[i % BACKENDS], 60000, &mine, &c->error),
+            FGW_OK);
         claimed += mine;
     }
     MUST(claimed == 1);

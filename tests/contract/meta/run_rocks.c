@@ -33,7 +33,8 @@ static void check_purge(struct fgw_meta *meta, struct fgw_blobs *blobs)
     uint64_t removed = 0;
     fgw_arena_init(&c.arena, 0);
     struct fgw_bucket bucket = contract_bucket(&c, FGW_VERSIONING_NEVER);
-    MUST_ANSWER(meta->ops->upload_create(meta, &c.arena, &bucket, &wanted, &open, &c.error), FGW_OK);
+    MUST_ANSWER(meta->ops->upload_create(meta, &c.arena, &bucket, &wanted, &open, &c.error),
+                FGW_OK);
     MUST_ANSWER(meta->ops->upload_create(meta, &c.arena, &bucket, &wanted, &id, &c.error), FGW_OK);
     struct fgw_complete complete = {
         .bucket = &bucket,
@@ -46,8 +47,9 @@ static void check_purge(struct fgw_meta *meta, struct fgw_blobs *blobs)
     fgw_clock_set_wall_offset_ms(0);
     MUST_ANSWER(meta->ops->upload_get(meta, &c.arena, &bucket, wanted.key, &id, &upload, &c.error),
                 FGW_ERR_NO_SUCH_UPLOAD);
-    MUST_ANSWER(meta->ops->upload_get(meta, &c.arena, &bucket, wanted.key, &open, &upload, &c.error),
-                FGW_OK);
+    MUST_ANSWER(
+        meta->ops->upload_get(meta, &c.arena, &bucket, wanted.key, &open, &upload, &c.error),
+        FGW_OK);
     MUST_ANSWER(meta->ops->upload_create(meta, &c.arena, &bucket, &wanted, &id, &c.error), FGW_OK);
     complete.upload_id = id;
     complete.object.owner_id = id;
@@ -60,8 +62,10 @@ static void check_purge(struct fgw_meta *meta, struct fgw_blobs *blobs)
 
 static void run(void *path)
 {
-    struct fgw_storage_options options = {.path = path, .memory_bytes = 64 << 20,
-                                          .group_size_bytes = 64 << 20, .min_free_bytes = 1,
+    struct fgw_storage_options options = {.path = path,
+                                          .memory_bytes = 64 << 20,
+                                          .group_size_bytes = 64 << 20,
+                                          .min_free_bytes = 1,
                                           .dead_percent = 50};
     struct fgw_storage *storage;
     struct fgw_error error;
@@ -89,6 +93,7 @@ int main(int argc, char **argv)
     fgw_fiber_run_alone(run, path);
     fgw_fiber_run_alone(run, path);
     (void)nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
-    (void)fprintf(stderr, "[==========] %u test(s) run.\n[  PASSED  ] %u test(s).\n", passed, passed);
+    (void)fprintf(stderr, "[==========] %u test(s) run.\n[  PASSED  ] %u test(s).\n", passed,
+                  passed);
     return 0;
 }
