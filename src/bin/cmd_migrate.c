@@ -8,6 +8,7 @@
 #include "base/fs.h"
 #include "bin/cql_settings.h"
 #include "bin/schema.h"
+#include "cluster/cluster.h"
 #include "event/fiber.h"
 
 #include <fcntl.h>
@@ -282,6 +283,17 @@ static void cannot_connect(struct session *session, enum fgw_err err, const stru
                   fgw_error_message(error), next);
 }
 
+/* Who makes the shared keyspace gives it its identity; one that has buckets already gets it from the
+ * server whose data they describe. */
+static enum fgw_err identify(struct session *session, struct fgw_error *error)
+{
+    uint8_t id[FGW_CLUSTER_ID_SIZE];
+    struct fgw_identify how = {.make = true};
+    enum fgw_err err = fgw_cluster_identify(session->run.client, session->config.cql_keyspace, &how,
+                                            id, error);
+    return err == FGW_ERR_NOT_FOUND ? FGW_OK : err;
+}
+
 static void run_session(void *arg)
 {
     struct session *session = arg;
@@ -305,6 +317,12 @@ static void run_session(void *arg)
     }
     if (session->exit_code == FGW_EXIT_OK) {
         session->exit_code = (int)worst;
+    }
+    if (session->db_init && session->exit_code == FGW_EXIT_OK) {
+        err = identify(session, &error);
+        if (err != FGW_OK) {
+            cannot_connect(session, err, &error);
+        }
     }
     fgw_cql_client_free(session->run.client);
 }

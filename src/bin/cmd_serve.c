@@ -111,6 +111,32 @@ static void add_status(void *context, json_t *status)
     (void)json_object_set_new(status, "read_only", json_boolean(stats.read_only));
 }
 
+/* Database and directory carry one cluster id, or nothing is served, and nothing swept. */
+static enum fgw_err check_cluster(struct serve *serve, struct fgw_error *error)
+{
+    uint8_t id[FGW_CLUSTER_ID_SIZE];
+    struct fgw_storage_stats stats;
+    const uint8_t *own = fgw_storage_cluster_id(serve->storage);
+    fgw_storage_stats(serve->storage, &stats);
+    struct fgw_identify how = {
+        .make = true, .own = own, .own_is_empty = stats.live_bytes + stats.dead_bytes == 0};
+    enum fgw_err err = fgw_database_identify(serve->database, &how, id, error);
+    if (err == FGW_ERR_NOT_FOUND) {
+        error->code = FGW_ERR_CONFIG; /* nothing to wait for: the text says what to do */
+        return FGW_ERR_CONFIG;
+    }
+    if (err != FGW_OK || memcmp(id, own, sizeof id) == 0) {
+        return err;
+    }
+    if (!how.own_is_empty) {
+        return fgw_error_set(error, FGW_ERR_CONFIG,
+                             "%s belongs to another cluster than keyspace %s: FGW_CQL_HOSTS, "
+                             "FGW_CQL_KEYSPACE or FGW_DATA is not the right one",
+                             serve->config.data_dir, serve->config.cql_keyspace);
+    }
+    return fgw_storage_join(serve->storage, id, error);
+}
+
 static void purge(void *context, struct fgw_purger *purger)
 {
     uint64_t removed = 0;
@@ -137,6 +163,10 @@ static int open_metadata(struct serve *serve)
     }
     enum fgw_err err =
         fgw_database_open(&serve->config, serve->server, serve->blobs, &serve->database, &error);
+    if (err != FGW_OK) {
+        return fail(&error, err);
+    }
+    err = check_cluster(serve, &error);
     if (err != FGW_OK) {
         return fail(&error, err);
     }

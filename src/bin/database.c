@@ -14,6 +14,7 @@ enum {
     CHECK_GOOD_MS = 5000,
     CHECK_BAD_MS = 1000,
     DEGRADED_MS = 60000, /* ready for so long after the database was last good (cluster.md 7) */
+    IDENTIFY_MS = 30000,
     PURGE_INTERVAL_MS = 24 * 3600 * 1000,
     PURGE_PAUSE_MS = 100 /* 5,000 rows a second at most */
 };
@@ -206,6 +207,40 @@ enum fgw_err fgw_database_open(const struct fgw_config *config, struct fgw_serve
     database->purger = fgw_purger_start(database->workers, purge, database);
     *out_database = database;
     return FGW_OK;
+}
+
+struct identification {
+    struct fgw_database *database;
+    const struct fgw_identify *how;
+    uint8_t *out_id;
+    struct fgw_error *error;
+    enum fgw_err err;
+};
+
+static void identify(void *arg, unsigned index)
+{
+    struct identification *self = arg;
+    if (index != 0) {
+        return;
+    }
+    uint64_t limit_ms = fgw_clock_boot_ms() + IDENTIFY_MS;
+    do {
+        self->err = fgw_cluster_identify(self->database->clients[0],
+                                         self->database->settings->cql_keyspace, self->how,
+                                         self->out_id, self->error);
+        if (self->err == FGW_OK || self->err == FGW_ERR_NOT_FOUND) {
+            return;
+        }
+        fgw_fiber_sleep_ms(CHECK_BAD_MS);
+    } while (fgw_clock_boot_ms() < limit_ms);
+}
+
+enum fgw_err fgw_database_identify(struct fgw_database *database, const struct fgw_identify *how,
+                                   uint8_t out_id[FGW_CLUSTER_ID_SIZE], struct fgw_error *error)
+{
+    struct identification self = {database, how, out_id, error, FGW_ERR_UNAVAILABLE};
+    fgw_workers_run(database->workers, identify, &self);
+    return self.err;
 }
 
 struct fgw_meta *fgw_database_meta(struct fgw_database *database)

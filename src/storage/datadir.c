@@ -166,6 +166,34 @@ static enum fgw_err parse_format(struct fgw_datadir *dir, struct fgw_bytes text,
     return check_versions(dir, versions[0], versions[1], error);
 }
 
+enum fgw_err fgw_datadir_peek(const char *path, uint8_t out_cluster_id[FGW_RECORD_ID_SIZE],
+                              struct fgw_error *error)
+{
+    struct fgw_datadir dir = {.path = fgw_xstrdup(path), .root = -1};
+    struct fgw_buf text;
+    fgw_buf_init(&text, TEXT_MAX);
+    enum fgw_err err = FGW_ERR_NOT_FOUND;
+    dir.root = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir.root < 0 && errno != ENOENT) {
+        err = fail_errno(&dir, "open", error);
+    } else if (dir.root >= 0) {
+        err = read_text(&dir, "FORMAT", &text, error);
+    }
+    if (err == FGW_OK) {
+        err = parse_format(&dir, fgw_buf_bytes(&text), error);
+    }
+    if (err == FGW_OK) {
+        memcpy(out_cluster_id, dir.cluster_id, sizeof dir.cluster_id);
+    }
+    fgw_buf_deinit(&text);
+    if (dir.root >= 0) {
+        (void)close(dir.root);
+    }
+    fgw_xfree(dir.store_ids);
+    fgw_xfree(dir.path);
+    return err;
+}
+
 enum fgw_err fgw_datadir_commit(struct fgw_datadir *dir, struct fgw_error *error)
 {
     struct fgw_buf text;
