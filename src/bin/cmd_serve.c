@@ -57,13 +57,17 @@ static int fail(const struct fgw_error *error, enum fgw_err err)
 }
 
 static enum fgw_err blob_live(void *context, const struct fgw_storage_owner *owner,
-                              const struct fgw_cid *root, bool *out_live)
+                              const struct fgw_cid *root, enum fgw_storage_liveness *out_liveness)
 {
     struct fgw_meta *meta = context;
+    struct fgw_blob_live live;
     struct fgw_arena arena;
     fgw_arena_init(&arena, 0);
-    enum fgw_err err = meta->ops->blob_live(meta, &arena, owner, root, out_live);
+    enum fgw_err err = meta->ops->blob_live(meta, &arena, owner, root, &live);
     fgw_arena_deinit(&arena);
+    if (err == FGW_OK) {
+        *out_liveness = live.live ? FGW_STORAGE_HERE : FGW_STORAGE_ABSENT;
+    }
     return err;
 }
 

@@ -24,9 +24,15 @@ enum fgw_err fgw_database_identify(struct fgw_database *database, const struct f
                                    uint8_t out_id[FGW_CLUSTER_ID_SIZE],
                                    struct fgw_error *error) FGW_MUST_CHECK;
 struct fgw_meta *fgw_database_meta(struct fgw_database *database);
+/* Is a replica set on this process's store? HERE, ELSEWHERE, or UNDECIDED when the set is unknown. */
+typedef enum fgw_storage_liveness fgw_database_here_fn(void *context, uint64_t set);
+/* Before care starts. Without it all sets are here. */
+void fgw_database_set_here(struct fgw_database *database, fgw_database_here_fn *here,
+                           void *context);
 /* The liveness predicate for threads that are no workers; context: the database. */
 enum fgw_err fgw_database_blob_live(void *context, const struct fgw_storage_owner *owner,
-                                    const struct fgw_cid *root, bool *out_live);
+                                    const struct fgw_cid *root,
+                                    enum fgw_storage_liveness *out_liveness);
 /* With workers still running and no request in flight. Frees the backend too. Takes NULL. */
 void fgw_database_close(struct fgw_database *database);
 
