@@ -228,9 +228,9 @@ static void identify(void *arg, unsigned index)
     }
     uint64_t limit_ms = fgw_clock_boot_ms() + IDENTIFY_MS;
     do {
-        self->err = fgw_cluster_identify(self->database->clients[0],
-                                         self->database->settings->cql_keyspace, self->how,
-                                         self->out_id, self->error);
+        self->err =
+            fgw_cluster_identify(self->database->clients[0], self->database->settings->cql_keyspace,
+                                 self->how, self->out_id, self->error);
         if (self->err == FGW_OK || self->err == FGW_ERR_NOT_FOUND) {
             return;
         }

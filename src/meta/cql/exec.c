@@ -44,6 +44,14 @@ static const char *words_of(enum fgw_err err, const struct fgw_error *error)
     return error->message[0] != '\0' ? error->message : fgw_err_text(err);
 }
 
+static void complain(struct cql *cql, enum cql_statement_id id, const char *words)
+{
+    if (may_complain(cql)) {
+        fgw_log_error("meta", "keyspace %s, statement %s: %s", cql->keyspace,
+                      cql->statements[id].name, words);
+    }
+}
+
 /* A client that asks for an object must not be told of tables, credentials or peers. */
 static enum fgw_err as_request_error(struct cql *cql, enum cql_statement_id id, enum fgw_err err,
                                      struct fgw_error *error)
@@ -61,10 +69,7 @@ static enum fgw_err as_request_error(struct cql *cql, enum cql_statement_id id, 
     case FGW_ERR_NOT_FOUND:
     case FGW_ERR_ACCESS_DENIED:
     case FGW_ERR_CONFIG:
-        if (may_complain(cql)) {
-            fgw_log_error("meta", "keyspace %s, statement %s: %s", cql->keyspace,
-                          cql->statements[id].name, words_of(err, error));
-        }
+        complain(cql, id, words_of(err, error));
         return fgw_error_set(error, FGW_ERR_UNAVAILABLE, NULL);
     default:
         fgw_log_error("meta", "statement %s: %s", cql->statements[id].name, words_of(err, error));
