@@ -60,6 +60,22 @@ static bool worth_waiting(enum fgw_migrate_exit exit)
            exit == FGW_MIGRATE_EXIT_LOST;
 }
 
+/* A storage node may make the id: with its directory's own when that has one. */
+static enum fgw_err identify(struct role *role, struct fgw_cql_client *client,
+                             struct fgw_error *error)
+{
+    uint8_t own[FGW_CLUSTER_ID_SIZE];
+    struct fgw_identify how = {.make = role->storage_node};
+    if (role->storage_node) {
+        enum fgw_err err = fgw_storage_peek_cluster_id(role->config.data_dir, own, error);
+        if (err != FGW_OK && err != FGW_ERR_NOT_FOUND) {
+            return err;
+        }
+        how.own = err == FGW_OK ? own : NULL;
+    }
+    return fgw_cluster_identify(client, role->config.cql_keyspace, &how, role->cluster_id, error);
+}
+
 /* One attempt: FGW_OK, FGW_ERR_AGAIN, or FGW_ERR_CONFIG with looking->exit_code. */
 static enum fgw_err look_once(struct looking *looking, struct fgw_cql_client *client)
 {
@@ -76,8 +92,7 @@ static enum fgw_err look_once(struct looking *looking, struct fgw_cql_client *cl
             looking->exit_code = (int)exit;
             return worth_waiting(exit) ? FGW_ERR_AGAIN : FGW_ERR_CONFIG;
         }
-        err = fgw_cluster_identify(client, role->config.cql_keyspace, role->storage_node,
-                                   role->cluster_id, &error);
+        err = identify(role, client, &error);
     }
     if (err != FGW_OK) {
         set_health(role, "database", fgw_error_message(&error));
@@ -180,6 +195,28 @@ static struct fgw_cql_client *client_of_worker(void *context)
     return fgw_database_client(role->database);
 }
 
+/* Which sets the metadata names a blob on; on worker 0. */
+static enum fgw_err named_sets(void *context, const struct fgw_storage_owner *owner,
+                               const struct fgw_cid *root, struct fgw_cluster_named *out_named,
+                               struct fgw_error *error)
+{
+    struct role *role = context;
+    struct fgw_meta *meta = fgw_database_meta(role->database);
+    struct fgw_arena arena;
+    struct fgw_blob_live live = {0};
+    fgw_arena_init(&arena, 0);
+    enum fgw_err err = meta->ops->blob_live(meta, &arena, owner, root, &live);
+    fgw_arena_deinit(&arena);
+    if (err != FGW_OK) {
+        return fgw_error_set(error, err, "The metadata cannot be asked: %s", fgw_err_text(err));
+    }
+    *out_named =
+        (struct fgw_cluster_named){.live = live.live, .any_set = live.any_set, .count = live.count};
+    _Static_assert(sizeof out_named->sets == sizeof live.sets, "as many sets");
+    memcpy(out_named->sets, live.sets, sizeof live.sets);
+    return FGW_OK;
+}
+
 static void make_blobs(struct role *role)
 {
     const struct fgw_config *config = &role->config;
@@ -196,13 +233,17 @@ static void make_blobs(struct role *role)
         .zone = config->zone,
         .host = config->host,
         .url = config->node_url,
+        .down_after_ms = config->node_down_after_ms,
+        .repair_bytes_per_s = config->repair_rate,
+        .named = named_sets,
         .renewed = on_renewed,
         .fenced = on_fenced,
         .health = set_health,
         .context = role,
     };
-    role->cluster = fgw_cluster_new(&cluster);
     role->remotes = fgw_remotes_new(workers, role->secrets, config->cluster_secrets.count);
+    cluster.remotes = role->remotes;
+    role->cluster = fgw_cluster_new(&cluster);
     struct fgw_replicated_options blobs = {.placement = fgw_cluster_placement(role->cluster),
                                            .remotes = role->remotes,
                                            .workers = workers,
@@ -244,15 +285,45 @@ static int join(struct role *role)
 
 /* -- serving ------------------------------------------------------------------------------------- */
 
+static enum fgw_storage_liveness set_is_here(void *context, uint64_t set_id)
+{
+    struct role *role = context;
+    const struct fgw_placement *placement = fgw_cluster_placement(role->cluster);
+    struct fgw_placement_set *set = fgw_xmalloc(sizeof *set);
+    enum fgw_storage_liveness here = FGW_STORAGE_UNDECIDED;
+    if (placement->resolve(placement->context, set_id, set) == FGW_OK) {
+        here = FGW_STORAGE_ELSEWHERE;
+        for (unsigned i = 0; i < set->count; i++) {
+            here = set->members[i].local ? FGW_STORAGE_HERE : here;
+        }
+    }
+    fgw_xfree(set);
+    return here;
+}
+
+static uint64_t epoch_of_set(void *context, uint64_t set_id)
+{
+    struct role *role = context;
+    const struct fgw_placement *placement = fgw_cluster_placement(role->cluster);
+    struct fgw_placement_set *set = fgw_xmalloc(sizeof *set);
+    bool known = placement->resolve(placement->context, set_id, set) == FGW_OK;
+    uint64_t epoch = known ? set->epoch : 0;
+    fgw_xfree(set);
+    return epoch;
+}
+
 static void start_node(struct role *role)
 {
     struct fgw_node_options options = {.storage = role->storage,
                                        .workers = fgw_server_workers(role->server),
                                        .secrets = role->secrets,
                                        .secret_count = role->config.cluster_secrets.count,
-                                       .epoch = fgw_cluster_epoch(role->cluster)};
+                                       .epoch = fgw_cluster_epoch(role->cluster),
+                                       .set_epoch = epoch_of_set,
+                                       .set_context = role};
     role->node = fgw_node_new(&options);
     fgw_server_set_block_api(role->server, fgw_node_handle, role->node);
+    fgw_database_set_here(role->database, set_is_here, role);
     fgw_storage_start_care(role->storage, fgw_database_blob_live, role->database);
 }
 
@@ -275,6 +346,9 @@ static void write_metrics(void *context, struct fgw_buf *out)
                         blobs.writes_failed);
     fgw_metrics_counter(out, "fgw_blobs_sets_replaced_total", "Writes that went to another set.",
                         blobs.sets_replaced);
+    fgw_metrics_counter(out, "fgw_blobs_restages_total",
+                        "Writes that went on in another set in the middle of their body.",
+                        blobs.restages);
     fgw_metrics_counter(out, "fgw_blobs_copies_missing_total",
                         "Copies that acknowledged writes lack.", blobs.copies_missing);
     fgw_metrics_counter(out, "fgw_blobs_read_failovers_total", "Reads that went on elsewhere.",
@@ -421,10 +495,6 @@ static int check_settings(const struct role *role)
     if (config->backend_nodes.count > 0) {
         fgw_log_info("cluster", "FGW_BACKEND_NODES is not needed: the registry in the database "
                                 "names the nodes");
-    }
-    if (config->values[FGW_SETTING_NODE_DOWN_AFTER].source != FGW_CONFIG_FROM_DEFAULT) {
-        fgw_log_warn("cluster", "FGW_NODE_DOWN_AFTER has no effect: this build does not repair "
-                                "the copies of a lost node by itself");
     }
     return FGW_EXIT_OK;
 }

@@ -69,6 +69,11 @@ void fgw_store_write_metrics(void *context, struct fgw_buf *out)
                           "# TYPE fgw_storage_sync_seconds_total counter\n"
                           "fgw_storage_sync_seconds_total %.6f\n",
                           (double)stats.sync_ns_total / 1e9);
+    fgw_metrics_gauge(out, "fgw_storage_applied_batch", "Last batch in the index.",
+                      stats.applied_batch);
+    fgw_metrics_gauge(out, "fgw_storage_checkpoint_batch",
+                      "Last batch covered by a checkpoint that was read back.",
+                      stats.checkpoint_batch);
     fgw_metrics_gauge(out, "fgw_storage_read_only", "1 after a failed write.", stats.read_only);
     fgw_metrics_gauge(out, "fgw_storage_below_reserve", "1 when writes get 507.",
                       stats.below_reserve);
