@@ -368,6 +368,7 @@ static int start_engine(struct role *role)
     int exit_code = FGW_EXIT_OK;
     if (role->storage_node) {
         role->admin = (struct fgw_admin){.meta = meta,
+                                         .storage = role->storage,
                                          .root_id = fgw_s3_root_id(role->s3),
                                          .root_access_key = config->root_access_key,
                                          .region = config->region,

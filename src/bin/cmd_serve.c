@@ -157,6 +157,7 @@ static int start_engine(struct serve *serve)
     serve->s3 = fgw_s3_new(&options);
     fgw_metrics_register(fgw_server_metrics(serve->server), write_storage, serve->storage);
     serve->admin = (struct fgw_admin){.meta = serve->meta,
+                                      .storage = serve->storage,
                                       .root_id = fgw_s3_root_id(serve->s3),
                                       .root_access_key = serve->credentials.access_key,
                                       .region = config->region,
