@@ -80,7 +80,7 @@ static int report(const json_t *answer, bool json)
 /* Asks until it is over. */
 static int follow(const struct fgw_config *config, json_t **answer)
 {
-    struct fgw_admin_call call = {"GET", "/admin/backup", NULL};
+    struct fgw_admin_call call = {.method = "GET", .path = "/admin/backup"};
     int exit_code = FGW_EXIT_OK;
     while (exit_code == FGW_EXIT_OK && strcmp(text(*answer, "state"), "running") == 0) {
         json_t *next = NULL;
@@ -111,7 +111,7 @@ static int back_up(const struct fgw_config *config, const char *to, bool json)
     (void)json_object_set_new(body, "to",
                               json_sprintf("%s%s%s", here, to[0] == '/' ? "" : "/", to));
     json_t *answer = NULL;
-    struct fgw_admin_call call = {"POST", "/admin/backup", body};
+    struct fgw_admin_call call = {.method = "POST", .path = "/admin/backup", .body = body};
     int exit_code = fgw_admin_call(config, &call, &answer);
     json_decref(body);
     if (exit_code == FGW_EXIT_OK) {

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "bin/cql_settings.h"
+#include "bin/purger.h"
 #include "bin/schema.h"
 #include "event/fiber.h"
 
@@ -12,7 +13,10 @@ enum {
     FIRST_WAIT_MS = 10000,
     CHECK_GOOD_MS = 5000,
     CHECK_BAD_MS = 1000,
-    DEGRADED_MS = 60000 /* ready for so long after the database was last good (cluster.md 7) */
+    DEGRADED_MS = 60000, /* ready for so long after the database was last good (cluster.md 7) */
+    IDENTIFY_MS = 30000,
+    PURGE_INTERVAL_MS = 24 * 3600 * 1000,
+    PURGE_PAUSE_MS = 100 /* 5,000 rows a second at most */
 };
 
 struct fgw_database {
@@ -20,15 +24,19 @@ struct fgw_database {
     struct fgw_health *health;
     const struct fgw_config *settings;
     struct fgw_cql_config *config;
-    enum fgw_migrate_exit schema; /* of the migrations at start */
+    enum fgw_migrate_exit schema;    /* of the migrations at start */
     struct fgw_cql_client **clients; /* one a worker */
     struct fgw_meta *meta;
+    struct fgw_purger *purger;
     struct fgw_error first_error; /* of worker 0's first wait */
     /* the watch over the database, on worker 0 */
     struct fgw_wait wake;
     struct fgw_wait ended;
     bool watching;
     bool stopping;
+    /* which sets are on this process's store; NULL: all */
+    fgw_database_here_fn *here;
+    void *here_context;
 };
 
 struct fgw_cql_client *fgw_database_client(void *context)
@@ -63,6 +71,32 @@ static void watch(void *arg)
     fgw_wait_signal(&database->ended);
 }
 
+/* -- rows that nobody needs any more --------------------------------------------------------------- */
+
+static void purge(void *context, struct fgw_purger *purger)
+{
+    struct fgw_database *database = context;
+    struct fgw_meta_cql_purge options = {
+        .pause_ms = PURGE_PAUSE_MS, .stop = fgw_purger_stopping, .context = purger};
+    struct fgw_meta_cql_purged done;
+    struct fgw_error error;
+    bool mine = false;
+    fgw_error_init(&error);
+    enum fgw_err err = fgw_meta_cql_purge_claim(database->meta, PURGE_INTERVAL_MS, &mine, &error);
+    if (err == FGW_OK && mine) {
+        err = fgw_meta_cql_purge(database->meta, &options, &done, &error);
+        fgw_log_info("metadata",
+                     "purge: %llu rows seen, removed %llu heads, %llu versions, %llu uploads; %llu "
+                     "uploads carried to their end",
+                     (unsigned long long)done.rows, (unsigned long long)done.heads,
+                     (unsigned long long)done.versions, (unsigned long long)done.uploads,
+                     (unsigned long long)done.finished);
+    }
+    if (err != FGW_OK && err != FGW_ERR_CANCELLED) {
+        fgw_log_warn("metadata", "purge: %s", fgw_error_message(&error));
+    }
+}
+
 /* -- life ----------------------------------------------------------------------------------------- */
 
 static void start_worker(void *arg, unsigned index)
@@ -92,8 +126,8 @@ static void prepare_schema(void *arg, unsigned index)
 {
     struct fgw_database *database = arg;
     if (index == 0) {
-        database->schema = fgw_schema_at_start(database->settings, database->clients[0],
-                                               database->health);
+        database->schema =
+            fgw_schema_at_start(database->settings, database->clients[0], database->health);
     }
 }
 
@@ -165,15 +199,51 @@ enum fgw_err fgw_database_open(const struct fgw_config *config, struct fgw_serve
         _exit(FGW_EXIT_OK); /* as any signal before requests are served: server.c */
     }
     if (database->schema != FGW_MIGRATE_EXIT_OK) {
-        (void)fgw_error_set(error, FGW_ERR_AGAIN,
-                            "the schema of the database is not what this program needs (see above); "
-                            "fgw migrate status shows it");
+        (void)fgw_error_set(
+            error, FGW_ERR_AGAIN,
+            "the schema of the database is not what this program needs (see above); "
+            "fgw migrate status shows it");
         fgw_error_add(error, FGW_ERROR_EXIT_CODE, "%d", (int)database->schema);
         fgw_database_close(database);
         return FGW_ERR_AGAIN;
     }
+    database->purger = fgw_purger_start(database->workers, purge, database);
     *out_database = database;
     return FGW_OK;
+}
+
+struct identification {
+    struct fgw_database *database;
+    const struct fgw_identify *how;
+    uint8_t *out_id;
+    struct fgw_error *error;
+    enum fgw_err err;
+};
+
+static void identify(void *arg, unsigned index)
+{
+    struct identification *self = arg;
+    if (index != 0) {
+        return;
+    }
+    uint64_t limit_ms = fgw_clock_boot_ms() + IDENTIFY_MS;
+    do {
+        self->err =
+            fgw_cluster_identify(self->database->clients[0], self->database->settings->cql_keyspace,
+                                 self->how, self->out_id, self->error);
+        if (self->err == FGW_OK || self->err == FGW_ERR_NOT_FOUND) {
+            return;
+        }
+        fgw_fiber_sleep_ms(CHECK_BAD_MS);
+    } while (fgw_clock_boot_ms() < limit_ms);
+}
+
+enum fgw_err fgw_database_identify(struct fgw_database *database, const struct fgw_identify *how,
+                                   uint8_t out_id[FGW_CLUSTER_ID_SIZE], struct fgw_error *error)
+{
+    struct identification self = {database, how, out_id, error, FGW_ERR_UNAVAILABLE};
+    fgw_workers_run(database->workers, identify, &self);
+    return self.err;
 }
 
 struct fgw_meta *fgw_database_meta(struct fgw_database *database)
@@ -186,6 +256,7 @@ void fgw_database_close(struct fgw_database *database)
     if (database == NULL) {
         return;
     }
+    fgw_purger_stop(database->purger);
     fgw_workers_run(database->workers, stop_worker, database);
     database->meta->ops->free(database->meta);
     fgw_cql_config_free(database->config);
@@ -201,7 +272,7 @@ struct errand {
     struct fgw_database *database;
     const struct fgw_storage_owner *owner;
     const struct fgw_cid *root;
-    bool live;
+    struct fgw_blob_live live;
     enum fgw_err err;
 };
 
@@ -221,8 +292,36 @@ static void start_asking(struct fgw_task *task)
     fgw_fiber_spawn(fgw_loop_current(), ask, FGW_CONTAINER_OF(task, struct errand, task));
 }
 
+void fgw_database_set_here(struct fgw_database *database, fgw_database_here_fn *here, void *context)
+{
+    database->here = here;
+    database->here_context = context;
+}
+
+/* A set that is not known says nothing: the hold stays. */
+static enum fgw_storage_liveness liveness_of(const struct fgw_database *database,
+                                             const struct fgw_blob_live *live)
+{
+    if (!live->live) {
+        return FGW_STORAGE_ABSENT;
+    }
+    enum fgw_storage_liveness liveness =
+        live->any_set ? FGW_STORAGE_UNDECIDED : FGW_STORAGE_ELSEWHERE;
+    for (unsigned i = 0; i < live->count; i++) {
+        enum fgw_storage_liveness at = live->sets[i] == 0 || database->here == NULL
+                                           ? FGW_STORAGE_HERE
+                                           : database->here(database->here_context, live->sets[i]);
+        if (at == FGW_STORAGE_HERE) {
+            return at;
+        }
+        liveness = at == FGW_STORAGE_UNDECIDED ? at : liveness;
+    }
+    return liveness;
+}
+
 enum fgw_err fgw_database_blob_live(void *context, const struct fgw_storage_owner *owner,
-                                    const struct fgw_cid *root, bool *out_live)
+                                    const struct fgw_cid *root,
+                                    enum fgw_storage_liveness *out_liveness)
 {
     struct errand errand = {
         .task.run = start_asking, .database = context, .owner = owner, .root = root};
@@ -230,7 +329,7 @@ enum fgw_err fgw_database_blob_live(void *context, const struct fgw_storage_owne
     fgw_loop_post(fgw_workers_loop(errand.database->workers, 0), &errand.task);
     fgw_wait_for(&errand.done);
     if (errand.err == FGW_OK) {
-        *out_live = errand.live;
+        *out_liveness = liveness_of(errand.database, &errand.live);
     }
     return errand.err;
 }

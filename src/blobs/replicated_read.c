@@ -55,15 +55,31 @@ static enum fgw_err resolve(struct fgw_blob_reader *reader)
     }
 }
 
-enum fgw_err fgw_replicated_read_open(struct fgw_blobs *blobs, const struct fgw_extent *extent,
-                                      struct fgw_blob_reader **out_reader, struct fgw_error *error)
+static struct fgw_blob_reader *new_reader(struct fgw_replicated *replicated,
+                                          const struct fgw_extent *extent)
 {
     struct fgw_blob_reader *reader = fgw_xcalloc(1, sizeof *reader);
-    reader->handle.ops = blobs->ops;
-    reader->replicated = fgw_replicated_of(blobs);
+    reader->handle.ops = replicated->base.ops;
+    reader->replicated = replicated;
     reader->extent = *extent;
     reader->last_failure = FGW_ERR_UNAVAILABLE;
     fgw_buf_init(&reader->leaves, 0);
+    return reader;
+}
+
+struct fgw_blob_reader *fgw_replicated_read_over(struct fgw_replicated *replicated,
+                                                 const struct fgw_extent *extent,
+                                                 const struct fgw_placement_set *set)
+{
+    struct fgw_blob_reader *reader = new_reader(replicated, extent);
+    reader->set = *set;
+    return reader;
+}
+
+enum fgw_err fgw_replicated_read_open(struct fgw_blobs *blobs, const struct fgw_extent *extent,
+                                      struct fgw_blob_reader **out_reader, struct fgw_error *error)
+{
+    struct fgw_blob_reader *reader = new_reader(fgw_replicated_of(blobs), extent);
     if (resolve(reader) != FGW_OK) {
         fgw_xfree(reader);
         return fgw_error_set(error, FGW_ERR_UNAVAILABLE,
@@ -94,7 +110,7 @@ static bool pick_member(struct fgw_blob_reader *reader)
         unsigned at = (unsigned)((reader->extent.root.bytes[FGW_CID_SIZE - 1] + i) %
                                  reader->set.count); /* spreads reads over the members */
         unsigned cost = reader->failures[i] * 1000 + (member->suspect ? 100u : 0u) +
-                        (member->local ? 0u : 50u) + at;
+                        (member->joining ? 200u : 0u) + (member->local ? 0u : 50u) + at;
         if (reader->failures[i] < MEMBER_TRIES && cost < best_cost) {
             best = i;
             best_cost = cost;

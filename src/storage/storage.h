@@ -27,6 +27,8 @@ enum {
     FGW_STORAGE_INLINE_MAX = 256 * 1024,  /* bodies up to this go through the log group */
     FGW_STORAGE_KEY_MAX = 1400            /* bytes of a row key */
 };
+/* Set in extent numbers that no row ever names: holds for the time of a work. */
+#define FGW_EXTENT_TEMPORARY (UINT64_C(1) << 62)
 
 /* -- opening --------------------------------------------------------------------------------- */
 
@@ -67,6 +69,15 @@ struct fgw_storage_recovery fgw_storage_recovered(const struct fgw_storage *stor
 
 const uint8_t *fgw_storage_id(const struct fgw_storage *storage);
 const uint8_t *fgw_storage_cluster_id(const struct fgw_storage *storage);
+/* The cluster id of a directory without opening it. FGW_ERR_NOT_FOUND: there is none yet. */
+enum fgw_err fgw_storage_peek_cluster_id(const char *path,
+                                         uint8_t out_cluster_id[FGW_STORAGE_ID_SIZE],
+                                         struct fgw_error *error) FGW_MUST_CHECK;
+/* A directory that holds nothing takes another cluster's id; durable on return. Before anything is
+ * served from it. */
+enum fgw_err fgw_storage_join(struct fgw_storage *storage,
+                              const uint8_t cluster_id[FGW_STORAGE_ID_SIZE],
+                              struct fgw_error *error) FGW_MUST_CHECK;
 /* 32 bytes derived from the directory key for `label` (HKDF): e.g. to encrypt stored secrets. */
 void fgw_storage_derive_key(const struct fgw_storage *storage, const char *label, uint8_t out[32]);
 
@@ -119,6 +130,8 @@ enum fgw_err fgw_storage_writer_add(struct fgw_storage_writer *writer,
  * durable, held by its owner. */
 enum fgw_err fgw_storage_writer_finish(struct fgw_storage_writer *writer, const struct fgw_cid *root,
                                        uint64_t size_bytes) FGW_MUST_CHECK;
+/* Before finish: the hold gets this number. */
+void fgw_storage_writer_set_extent(struct fgw_storage_writer *writer, uint64_t extent);
 /* Frees the writer; before finish: drops what it holds. */
 void fgw_storage_writer_free(struct fgw_storage_writer *writer);
 
@@ -239,9 +252,18 @@ enum fgw_err fgw_storage_commit(struct fgw_storage *storage, struct fgw_storage_
 
 /* -- care ------------------------------------------------------------------------------------ */
 
+/* What the metadata says of a hold. Only an ABSENT one may be swept, only an ABSENT or ELSEWHERE one
+ * ends by a release hint. */
+enum fgw_storage_liveness {
+    FGW_STORAGE_ABSENT,    /* no row names it */
+    FGW_STORAGE_HERE,      /* a row names it on this store */
+    FGW_STORAGE_ELSEWHERE, /* rows name it on other stores only */
+    FGW_STORAGE_UNDECIDED  /* an upload is open that may come to name it here: ask again later */
+};
 /* Does (owner, root) still count? Linearizable; called from a fiber by sweeper and release. */
 typedef enum fgw_err fgw_storage_live_fn(void *context, const struct fgw_storage_owner *owner,
-                                         const struct fgw_cid *root, bool *out_live);
+                                         const struct fgw_cid *root,
+                                         enum fgw_storage_liveness *out_liveness);
 /* Starts background work (apply is always on): index sync, checkpoints, release, compaction, sweep. */
 void fgw_storage_start_care(struct fgw_storage *storage, fgw_storage_live_fn *live, void *context);
 /* Ends it: no call of `live` comes afterwards. Closing does it too. */
@@ -250,6 +272,11 @@ void fgw_storage_stop_care(struct fgw_storage *storage);
  * what it misses the sweeper finds. For metadata that cannot release in its own transaction. */
 void fgw_storage_release_hint(struct fgw_storage *storage, const struct fgw_storage_owner *owner,
                               uint64_t extent, const struct fgw_cid *root);
+
+/* The hold ends now, whatever the metadata says: for holds that no row can name. From a fiber. */
+enum fgw_err fgw_storage_release(struct fgw_storage *storage,
+                                 const uint8_t owner_id[FGW_STORAGE_ID_SIZE], uint64_t extent,
+                                 const struct fgw_cid *root) FGW_MUST_CHECK;
 
 /* A file with everything the index knows, from which it can be made again. */
 struct fgw_storage_checkpoint {

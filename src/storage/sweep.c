@@ -146,9 +146,9 @@ static struct fgw_sweep_candidate candidate_of(const struct fgw_storage_hold_see
 static enum fgw_err ask_metadata(const struct pass *pass, const struct fgw_storage_hold_seen *seen,
                                  bool *out_absent)
 {
-    bool live = true;
+    enum fgw_storage_liveness live = FGW_STORAGE_UNDECIDED;
     enum fgw_err err = pass->live(pass->context, &seen->owner, &seen->root, &live);
-    *out_absent = err == FGW_OK && !live;
+    *out_absent = err == FGW_OK && live == FGW_STORAGE_ABSENT;
     return err;
 }
 

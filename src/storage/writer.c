@@ -65,6 +65,11 @@ enum fgw_err fgw_storage_writer_new(struct fgw_storage *storage,
     return FGW_OK;
 }
 
+void fgw_storage_writer_set_extent(struct fgw_storage_writer *writer, uint64_t extent)
+{
+    writer->owner.extent = extent;
+}
+
 /* -- bulk groups in use -------------------------------------------------------------------------- */
 
 /* Keeps one reference a file, whatever number of blocks lies in it. */

@@ -134,13 +134,15 @@ static void open_for_sweep(struct fixture *fixture)
 
 /* Liveness as metadata tells it: the row of the key names the owner. */
 static enum fgw_err named_by_row(void *context, const struct fgw_storage_owner *owner,
-                                 const struct fgw_cid *root, bool *out_live)
+                                 const struct fgw_cid *root,
+                                 enum fgw_storage_liveness *out_live)
 {
     struct fgw_buf row;
     (void)root;
     fgw_buf_init(&row, 0);
     enum fgw_err err = fgw_storage_get(context, owner->key, &row);
-    *out_live = err == FGW_OK && row.len >= 4 && memcmp(row.ptr, owner->owner_id, 4) == 0;
+    bool named = err == FGW_OK && row.len >= 4 && memcmp(row.ptr, owner->owner_id, 4) == 0;
+    *out_live = named ? FGW_STORAGE_HERE : FGW_STORAGE_ABSENT;
     fgw_buf_deinit(&row);
     return err == FGW_ERR_NOT_FOUND ? FGW_OK : err;
 }
@@ -299,13 +301,14 @@ static void an_upload_in_progress_keeps_its_holds(void **state)
 
 /* The row comes while the metadata is being asked, or right behind its answer. */
 static enum fgw_err absent_then_named(void *context, const struct fgw_storage_owner *owner,
-                                      const struct fgw_cid *root, bool *out_live)
+                                      const struct fgw_cid *root,
+                                 enum fgw_storage_liveness *out_live)
 {
     struct fixture *fixture = context;
     struct fgw_storage_hold hold = {
         .owner = owner, .root = *root, .size_bytes = 2 * MIB, .finished_writer = true};
     assert_int_equal(commit_row(fixture->storage, "nobody", 100, &hold), FGW_OK);
-    *out_live = false;
+    *out_live = FGW_STORAGE_ABSENT;
     return FGW_OK;
 }
 
@@ -332,7 +335,8 @@ static void a_hold_that_is_named_meanwhile_stays(void **state)
 }
 
 static enum fgw_err metadata_is_down(void *context, const struct fgw_storage_owner *owner,
-                                     const struct fgw_cid *root, bool *out_live)
+                                     const struct fgw_cid *root,
+                                 enum fgw_storage_liveness *out_live)
 {
     (void)context;
     (void)owner;
@@ -370,12 +374,13 @@ static void nothing_goes_without_an_answer_or_while_forbidden(void **state)
 enum { MANY = 1005 };
 
 static enum fgw_err nobody_lives(void *context, const struct fgw_storage_owner *owner,
-                                 const struct fgw_cid *root, bool *out_live)
+                                 const struct fgw_cid *root,
+                                 enum fgw_storage_liveness *out_live)
 {
     (void)context;
     (void)owner;
     (void)root;
-    *out_live = false;
+    *out_live = FGW_STORAGE_ABSENT;
     return FGW_OK;
 }
 
@@ -407,9 +412,11 @@ static void approve(struct fixture *fixture)
     struct put put = {.key = "new", .body = FGW_LIT("new"), .owner_number = MANY + 1};
     assert_int_equal(put_object(storage, &put), FGW_OK);
     assert_int_equal(fgw_storage_sweep(storage, nobody_lives, NULL), FGW_OK);
-    assert_int_equal(status_of(storage).freed, MANY);
+    /* the new one is due too when this pass took longer than the grace: one alone is believed */
+    uint64_t freed = status_of(storage).freed;
+    assert_true(freed == MANY || freed == MANY + 1);
     assert_false(status_of(storage).alarm);
-    assert_int_equal(count_holds(storage), 1);
+    assert_int_equal(count_holds(storage), MANY + 1 - freed);
 }
 
 static void too_many_are_not_believed(void **state)
