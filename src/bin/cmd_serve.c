@@ -114,7 +114,7 @@ static int open_metadata(struct serve *serve)
     }
     err = check_cluster(serve, &error);
     if (err != FGW_OK) {
-        return fail(&error, err);
+        return fgw_exit_failed(err, &error);
     }
     serve->meta = fgw_database_meta(serve->database);
     fgw_storage_start_care(serve->storage, fgw_database_blob_live, serve->database);

@@ -188,8 +188,7 @@ enum fgw_err fgw_datadir_new_identity(struct fgw_bytes format, struct fgw_buf *o
     if (err == FGW_OK) {
         fgw_rng_fill(id, sizeof id);
         add_store_id(&dir, id);
-        uint8_t(*last)[FGW_RECORD_ID_SIZE] = &dir.store_ids[dir.store_id_count - 1];
-        memmove(dir.store_ids + 1, dir.store_ids, (dir.store_id_count - 1) * sizeof *last);
+        memmove(dir.store_ids + 1, dir.store_ids, (dir.store_id_count - 1) * sizeof id);
         memcpy(dir.store_ids[0], id, sizeof id);
         put_format(out, &dir);
         seal_text(out);
@@ -374,7 +373,8 @@ static enum fgw_err check_own_entry(struct fgw_datadir *dir, const char *name,
     }
     if (strcmp(name, "RESTORING") == 0) {
         return fgw_error_set(error, FGW_ERR_IO,
-                             "a restore into %s was interrupted: call `fgw restore` again", dir->path);
+                             "a restore into %s was interrupted: call `fgw restore` again",
+                             dir->path);
     }
     if (strcmp(name, "meta") == 0) {
         return fgw_error_set(error, FGW_ERR_CORRUPT,
