@@ -479,6 +479,7 @@ static int start_engine(struct role *role)
     }
     struct fgw_server_engine engine = {.meta = fgw_database_meta(role->database),
                                        .blobs = role->blobs,
+                                       .storage = role->storage,
                                        .root_access_key = config->root_access_key,
                                        .root_secret_key = config->root_secret_key,
                                        .status = add_status,

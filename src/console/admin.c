@@ -10,6 +10,7 @@
 #include "base/encode.h"
 #include "base/rng.h"
 #include "base/timefmt.h"
+#include "console/admin_storage.h"
 
 enum { BODY_MAX = 64 * 1024, SECRET_MIN = 16, PAGE = 1000, SHARDS_MAX = 4096, REPLICAS_MAX = 16 };
 
@@ -456,6 +457,17 @@ static int show_status(struct call *call)
 
 /* -- dispatch ----------------------------------------------------------------------------------- */
 
+/* 0: none of the data directory's. */
+static int on_storage(struct call *call, const char *method, struct fgw_bytes kind,
+                      struct fgw_bytes name, struct fgw_bytes verb)
+{
+    struct fgw_admin_storage_call storage_call = {
+        .method = method, .kind = kind, .name = name, .verb = verb, .body = call->body};
+    return call->admin->storage == NULL
+               ? 0
+               : fgw_admin_storage_execute(call->admin->storage, &storage_call, &call->answer);
+}
+
 static int on_item(struct call *call, const char *method, struct fgw_bytes kind,
                    struct fgw_bytes name, struct fgw_bytes verb)
 {
@@ -517,8 +529,11 @@ int fgw_admin_execute(struct fgw_admin *admin, const char *method, struct fgw_by
         if (item && fgw_uri_decode(&call.arena, name, false, &name) != FGW_OK) {
             status = refuse(&call, 400, "InvalidArgument", "the path cannot be decoded");
         } else {
-            status = item ? on_item(&call, method, kind, name, rest)
-                          : on_collection(&call, method, kind);
+            status = on_storage(&call, method, kind, name, rest);
+            if (status == 0) {
+                status = item ? on_item(&call, method, kind, name, rest)
+                              : on_collection(&call, method, kind);
+            }
         }
     }
     fgw_arena_deinit(&call.arena);

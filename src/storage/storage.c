@@ -227,6 +227,7 @@ enum fgw_err fgw_storage_open(const struct fgw_storage_options *options,
     }
     fgw_sessions_init(&storage->sessions);
     (void)pthread_mutex_init(&storage->groups_held.mutex, NULL);
+    fgw_backup_init(&storage->backup);
     fgw_sweep_init(&storage->sweep);
     storage->care = fgw_care_new(storage);
     fgw_group_files_init(&storage->files, storage->dir.groups, IDLE_FILES_MAX);
@@ -274,6 +275,7 @@ void fgw_storage_close(struct fgw_storage *storage)
     fgw_sessions_deinit(&storage->sessions);
     fgw_release_deinit(&storage->release);
     (void)pthread_mutex_destroy(&storage->groups_held.mutex);
+    fgw_backup_deinit(&storage->backup);
     fgw_sweep_deinit(&storage->sweep);
     fgw_compact_deinit(&storage->compact);
     fgw_datadir_close(&storage->dir);
