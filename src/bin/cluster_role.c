@@ -59,6 +59,22 @@ static bool worth_waiting(enum fgw_migrate_exit exit)
            exit == FGW_MIGRATE_EXIT_LOST;
 }
 
+/* A storage node may make the id: with its directory's own when that has one. */
+static enum fgw_err identify(struct role *role, struct fgw_cql_client *client,
+                             struct fgw_error *error)
+{
+    uint8_t own[FGW_CLUSTER_ID_SIZE];
+    struct fgw_identify how = {.make = role->storage_node};
+    if (role->storage_node) {
+        enum fgw_err err = fgw_storage_peek_cluster_id(role->config.data_dir, own, error);
+        if (err != FGW_OK && err != FGW_ERR_NOT_FOUND) {
+            return err;
+        }
+        how.own = err == FGW_OK ? own : NULL;
+    }
+    return fgw_cluster_identify(client, role->config.cql_keyspace, &how, role->cluster_id, error);
+}
+
 /* One attempt: FGW_OK, FGW_ERR_AGAIN, or FGW_ERR_CONFIG with looking->exit_code. */
 static enum fgw_err look_once(struct looking *looking, struct fgw_cql_client *client)
 {
@@ -75,8 +91,7 @@ static enum fgw_err look_once(struct looking *looking, struct fgw_cql_client *cl
             looking->exit_code = (int)exit;
             return worth_waiting(exit) ? FGW_ERR_AGAIN : FGW_ERR_CONFIG;
         }
-        err = fgw_cluster_identify(client, role->config.cql_keyspace, role->storage_node,
-                                   role->cluster_id, &error);
+        err = identify(role, client, &error);
     }
     if (err != FGW_OK) {
         set_health(role, "database", fgw_error_message(&error));

@@ -297,6 +297,27 @@ const uint8_t *fgw_storage_cluster_id(const struct fgw_storage *storage)
     return storage->dir.cluster_id;
 }
 
+enum fgw_err fgw_storage_peek_cluster_id(const char *path,
+                                         uint8_t out_cluster_id[FGW_STORAGE_ID_SIZE],
+                                         struct fgw_error *error)
+{
+    return fgw_datadir_peek(path, out_cluster_id, error);
+}
+
+enum fgw_err fgw_storage_join(struct fgw_storage *storage,
+                              const uint8_t cluster_id[FGW_STORAGE_ID_SIZE],
+                              struct fgw_error *error)
+{
+    uint8_t before[FGW_RECORD_ID_SIZE];
+    memcpy(before, storage->dir.cluster_id, sizeof before);
+    memcpy(storage->dir.cluster_id, cluster_id, sizeof storage->dir.cluster_id);
+    enum fgw_err err = fgw_datadir_commit(&storage->dir, error);
+    if (err != FGW_OK) {
+        memcpy(storage->dir.cluster_id, before, sizeof before);
+    }
+    return err;
+}
+
 void fgw_storage_derive_key(const struct fgw_storage *storage, const char *label, uint8_t out[32])
 {
     struct fgw_buf info;

@@ -69,6 +69,15 @@ struct fgw_storage_recovery fgw_storage_recovered(const struct fgw_storage *stor
 
 const uint8_t *fgw_storage_id(const struct fgw_storage *storage);
 const uint8_t *fgw_storage_cluster_id(const struct fgw_storage *storage);
+/* The cluster id of a directory without opening it. FGW_ERR_NOT_FOUND: there is none yet. */
+enum fgw_err fgw_storage_peek_cluster_id(const char *path,
+                                         uint8_t out_cluster_id[FGW_STORAGE_ID_SIZE],
+                                         struct fgw_error *error) FGW_MUST_CHECK;
+/* A directory that holds nothing takes another cluster's id; durable on return. Before anything is
+ * served from it. */
+enum fgw_err fgw_storage_join(struct fgw_storage *storage,
+                              const uint8_t cluster_id[FGW_STORAGE_ID_SIZE],
+                              struct fgw_error *error) FGW_MUST_CHECK;
 /* 32 bytes derived from the directory key for `label` (HKDF): e.g. to encrypt stored secrets. */
 void fgw_storage_derive_key(const struct fgw_storage *storage, const char *label, uint8_t out[32]);
 
