@@ -308,8 +308,7 @@ struct fgw_care *fgw_care_new(struct fgw_storage *storage)
         [FGW_CARE_SYNC] = sync_index,        [FGW_CARE_RELEASE] = release_dead,
         [FGW_CARE_HINTS] = follow_hints,     [FGW_CARE_FIGURES] = count_figures,
         [FGW_CARE_SWEEP] = sweep_holds,      [FGW_CARE_CHECKPOINT] = write_checkpoint,
-        [FGW_CARE_COMPACT] = compact_groups,
-        [FGW_CARE_SCRUB] = scrub_when_asked,
+        [FGW_CARE_COMPACT] = compact_groups, [FGW_CARE_SCRUB] = scrub_when_asked,
     };
     struct fgw_care *care = fgw_xcalloc(1, sizeof *care);
     care->storage = storage;
