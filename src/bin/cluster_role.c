@@ -9,9 +9,11 @@
 
 #include "bin/cql_settings.h"
 #include "bin/database.h"
+#include "bin/role_job.h"
 #include "bin/schema.h"
 #include "bin/server.h"
 #include "bin/store.h"
+#include "bin/store_calls.h"
 #include "blobs/replicated.h"
 #include "cluster/cluster.h"
 #include "event/fiber.h"
@@ -32,6 +34,9 @@ struct role {
     struct fgw_database *database;
     _Atomic(struct fgw_node *) node;
     struct fgw_s3 *s3;
+    fgw_role_job *job; /* instead of serving; NULL: serve */
+    void *job_context;
+    struct fgw_admin_extra calls[FGW_STORE_CALLS];
     bool stopped; /* by a signal, while the schema was waited for */
 };
 
@@ -482,17 +487,35 @@ static int start_engine(struct role *role)
     }
     struct fgw_server_engine engine = {.meta = fgw_database_meta(role->database),
                                        .blobs = role->blobs,
+                                       .storage = role->storage,
                                        .root_access_key = config->root_access_key,
                                        .root_secret_key = config->root_secret_key,
                                        .status = add_status,
                                        .status_context = role,
+                                       .admin_extras = role->calls,
+                                       .admin_extra_count =
+                                           role->storage != NULL ? FGW_STORE_CALLS : 0,
                                        .admin_socket = role->storage_node};
+    if (role->storage != NULL) {
+        fgw_store_calls_init(role->calls, role->storage);
+    }
     int exit_code = fgw_server_start_engine(role->server, &engine, &role->s3);
     if (exit_code == FGW_EXIT_OK) {
         fgw_log_info("server", "%s serves S3 at %s", config->node_id,
                      fgw_server_endpoint(role->server));
     }
     return exit_code;
+}
+
+static int run_job(struct role *role)
+{
+    struct fgw_role_parts parts = {.workers = fgw_server_workers(role->server),
+                                   .meta = fgw_database_meta(role->database),
+                                   .blobs = role->blobs,
+                                   .root_access_key = role->config.root_access_key,
+                                   .config = &role->config};
+    fgw_health_set(fgw_server_health(role->server), "engine", NULL);
+    return role->job(role->job_context, &parts);
 }
 
 /* -- life ---------------------------------------------------------------------------------------- */
@@ -516,7 +539,7 @@ static int start(struct role *role)
             start_node(role);
         }
         fgw_cluster_start(role->cluster);
-        exit_code = start_engine(role);
+        exit_code = role->job != NULL ? run_job(role) : start_engine(role);
     }
     return exit_code;
 }
@@ -575,6 +598,27 @@ static void take_secrets(struct role *role)
     }
 }
 
+static int run(struct role *role)
+{
+    take_secrets(role);
+    int exit_code = check_settings(role);
+    if (exit_code == FGW_EXIT_OK) {
+        exit_code =
+            fgw_server_start(&role->config, role->storage_node ? "kuri" : "proxy", &role->server);
+    }
+    if (role->server != NULL) {
+        exit_code = start(role);
+        if (exit_code == FGW_EXIT_OK && !role->stopped && role->job == NULL) {
+            fgw_server_run(role->server);
+        } else {
+            fgw_server_stop(role->server);
+        }
+        close_all(role);
+    }
+    fgw_xfree(role->secrets);
+    return exit_code;
+}
+
 int fgw_cluster_role_run(const struct fgw_command *command, bool storage_node)
 {
     struct role role = {.storage_node = storage_node};
@@ -582,21 +626,15 @@ int fgw_cluster_role_run(const struct fgw_command *command, bool storage_node)
     if (fgw_command_config(command, &input, &role.config) != FGW_OK) {
         return FGW_EXIT_USAGE;
     }
-    take_secrets(&role);
-    int exit_code = check_settings(&role);
-    if (exit_code == FGW_EXIT_OK) {
-        exit_code = fgw_server_start(&role.config, storage_node ? "kuri" : "proxy", &role.server);
-    }
-    if (role.server != NULL) {
-        exit_code = start(&role);
-        if (exit_code == FGW_EXIT_OK && !role.stopped) {
-            fgw_server_run(role.server);
-        } else {
-            fgw_server_stop(role.server);
-        }
-        close_all(&role);
-    }
-    fgw_xfree(role.secrets);
+    int exit_code = run(&role);
     fgw_config_deinit(&role.config);
     return exit_code;
+}
+
+int fgw_proxy_job(const struct fgw_config *config, fgw_role_job *job, void *context)
+{
+    struct role role = {.config = *config, .job = job, .job_context = context};
+    role.config.s3_listen.count = 0;
+    role.config.ops_listen.count = 0;
+    return run(&role);
 }

@@ -6,8 +6,10 @@
 #include "bin/credentials.h"
 #include "bin/database.h"
 #include "bin/purger.h"
+#include "bin/role_job.h"
 #include "bin/server.h"
 #include "bin/store.h"
+#include "bin/store_calls.h"
 #include "blobs/local.h"
 #include "meta/rocks/rocks.h"
 
@@ -21,6 +23,7 @@ struct serve {
     struct fgw_database *database; /* with FGW_META=cql; meta is its own then */
     struct fgw_s3 *s3;
     struct fgw_credentials credentials;
+    struct fgw_admin_extra calls[FGW_STORE_CALLS];
 };
 
 static enum fgw_err blob_live(void *context, const struct fgw_storage_owner *owner,
@@ -126,12 +129,16 @@ static int start_engine(struct serve *serve)
     fgw_metrics_register(fgw_server_metrics(serve->server), fgw_store_write_metrics,
                          serve->storage);
     struct fgw_server_engine engine = {.meta = serve->meta,
+                                       .storage = serve->storage,
                                        .blobs = serve->blobs,
                                        .root_access_key = serve->credentials.access_key,
                                        .root_secret_key = serve->credentials.secret_key,
                                        .status = add_status,
                                        .status_context = serve,
+                                       .admin_extras = serve->calls,
+                                       .admin_extra_count = FGW_STORE_CALLS,
                                        .admin_socket = true};
+    fgw_store_calls_init(serve->calls, serve->storage);
     return fgw_server_start_engine(serve->server, &engine, &serve->s3);
 }
 
@@ -170,6 +177,29 @@ static void close_all(struct serve *serve)
         fgw_storage_close(serve->storage);
     }
     fgw_server_free(serve->server);
+}
+
+int fgw_serve_job(const struct fgw_config *config, fgw_role_job *job, void *context)
+{
+    struct serve serve = {.config = *config};
+    serve.config.s3_listen.count = 0;
+    serve.config.ops_listen.count = 0;
+    int exit_code = fgw_server_start(&serve.config, "serve", &serve.server);
+    if (exit_code == FGW_EXIT_OK) {
+        exit_code = open_storage(&serve);
+        exit_code = exit_code == FGW_EXIT_OK ? open_metadata(&serve) : exit_code;
+        if (exit_code == FGW_EXIT_OK) {
+            struct fgw_role_parts parts = {.workers = fgw_server_workers(serve.server),
+                                           .meta = serve.meta,
+                                           .blobs = serve.blobs,
+                                           .root_access_key = serve.credentials.access_key,
+                                           .config = &serve.config};
+            exit_code = job(context, &parts);
+        }
+        fgw_server_stop(serve.server);
+        close_all(&serve);
+    }
+    return exit_code;
 }
 
 int fgw_cmd_serve(const struct fgw_command *command)
