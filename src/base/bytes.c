@@ -265,26 +265,6 @@ enum fgw_err fgw_buf_reserve(struct fgw_buf *buf, size_t extra)
     return FGW_OK;
 }
 
-enum fgw_err fgw_buf_append(struct fgw_buf *buf, struct fgw_bytes bytes)
-{
-    enum fgw_err err = fgw_buf_reserve(buf, bytes.len);
-    if (err == FGW_OK && bytes.len > 0) {
-        memcpy(buf->ptr + buf->len, bytes.ptr, bytes.len);
-        buf->len += bytes.len;
-    }
-    return err;
-}
-
-enum fgw_err fgw_buf_append_str(struct fgw_buf *buf, const char *text)
-{
-    return fgw_buf_append(buf, fgw_bytes_str(text));
-}
-
-enum fgw_err fgw_buf_append_byte(struct fgw_buf *buf, uint8_t byte)
-{
-    return fgw_buf_append(buf, fgw_bytes(&byte, 1));
-}
-
 enum fgw_err fgw_buf_appendf(struct fgw_buf *buf, const char *format, ...)
 {
     char small[512];

@@ -82,9 +82,29 @@ void fgw_buf_deinit(struct fgw_buf *buf);
 void fgw_buf_clear(struct fgw_buf *buf);
 /* Room for `extra` more bytes behind len; FGW_ERR_TOO_LARGE above max (and overflow is set). */
 enum fgw_err fgw_buf_reserve(struct fgw_buf *buf, size_t extra);
-enum fgw_err fgw_buf_append(struct fgw_buf *buf, struct fgw_bytes bytes);
-enum fgw_err fgw_buf_append_str(struct fgw_buf *buf, const char *text);
-enum fgw_err fgw_buf_append_byte(struct fgw_buf *buf, uint8_t byte);
+/* Inline, as documents are written a few bytes at a time. */
+static inline enum fgw_err fgw_buf_append(struct fgw_buf *buf, struct fgw_bytes bytes)
+{
+    if (bytes.len > buf->cap - buf->len) {
+        enum fgw_err err = fgw_buf_reserve(buf, bytes.len);
+        if (err != FGW_OK) {
+            return err;
+        }
+    }
+    if (bytes.len > 0) {
+        memcpy(buf->ptr + buf->len, bytes.ptr, bytes.len);
+        buf->len += bytes.len;
+    }
+    return FGW_OK;
+}
+static inline enum fgw_err fgw_buf_append_str(struct fgw_buf *buf, const char *text)
+{
+    return fgw_buf_append(buf, fgw_bytes_str(text));
+}
+static inline enum fgw_err fgw_buf_append_byte(struct fgw_buf *buf, uint8_t byte)
+{
+    return fgw_buf_append(buf, fgw_bytes(&byte, 1));
+}
 enum fgw_err fgw_buf_appendf(struct fgw_buf *buf, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* FGW_ERR_TOO_LARGE when any append since init or clear was refused: append freely, ask once. */

@@ -355,9 +355,13 @@ struct object_decoder {
     uint8_t *unknown;
 };
 
-static enum fgw_err listing_item(struct object_decoder *d, const struct fgw_tlv_item *item)
+static bool is_listing(uint64_t tag)
 {
-    struct fgw_object *object = &d->object;
+    return tag >= OBJECT_FLAGS && tag <= OBJECT_LAST_LISTING && !fgw_tlv_critical(tag);
+}
+
+static enum fgw_err listing_item(struct fgw_object *object, const struct fgw_tlv_item *item)
+{
     uint64_t number = 0;
     enum fgw_err err = FGW_OK;
     switch (item->tag) {
@@ -484,9 +488,8 @@ enum fgw_err fgw_row_decode_object(struct fgw_arena *arena, struct fgw_bytes key
     struct fgw_tlv_item item;
     enum fgw_err err = depth == FGW_ROW_FULL ? prepare_full(&d, row) : FGW_OK;
     while (err == FGW_OK && (err = fgw_tlv_next(&reader, &item)) == FGW_OK) {
-        if (item.tag >= OBJECT_FLAGS && item.tag <= OBJECT_LAST_LISTING &&
-            !fgw_tlv_critical(item.tag)) {
-            err = listing_item(&d, &item);
+        if (is_listing(item.tag)) {
+            err = listing_item(&d.object, &item);
         } else if (depth == FGW_ROW_FULL) {
             err = full_item(&d, &item);
         } else {
@@ -501,6 +504,44 @@ enum fgw_err fgw_row_decode_object(struct fgw_arena *arena, struct fgw_bytes key
         *out_state = d.state;
     }
     return FGW_OK;
+}
+
+enum fgw_err fgw_row_decode_listing(struct fgw_arena *arena, struct fgw_bytes row,
+                                    struct fgw_object *object)
+{
+    struct fgw_tlv_reader reader = fgw_tlv_reader(row);
+    struct fgw_tlv_item item;
+    enum fgw_err err = FGW_OK;
+    while (err == FGW_OK && (err = fgw_tlv_next(&reader, &item)) == FGW_OK) {
+        err = is_listing(item.tag) ? listing_item(object, &item) : FGW_ERR_END;
+    }
+    if (err != FGW_ERR_END) {
+        return err;
+    }
+    struct fgw_bytes *views[] = {&object->etag, &object->storage_class, &object->creator_id,
+                                 &object->creator_name};
+    for (size_t i = 0; i < sizeof views / sizeof views[0]; i++) {
+        if (views[i]->len > 0) {
+            *views[i] = fgw_arena_copy(arena, *views[i]);
+        }
+    }
+    return FGW_OK;
+}
+
+enum fgw_err fgw_row_is_marker(struct fgw_bytes row, bool *out_marker)
+{
+    struct fgw_tlv_reader reader = fgw_tlv_reader(row);
+    struct fgw_tlv_item item;
+    uint64_t flags = 0;
+    enum fgw_err err = fgw_tlv_next(&reader, &item);
+    if (err != FGW_OK) {
+        return err == FGW_ERR_END ? FGW_ERR_CORRUPT : err;
+    }
+    if (item.tag == OBJECT_FLAGS) {
+        err = fgw_tlv_u64(item.value, &flags);
+    }
+    *out_marker = (flags & FLAG_MARKER) != 0;
+    return err;
 }
 
 size_t fgw_row_listing_size(struct fgw_bytes row)

@@ -28,6 +28,13 @@ enum fgw_err fgw_row_decode_object(struct fgw_arena *arena, struct fgw_bytes key
                                    struct fgw_object *out_object, struct fgw_row_state *out_state)
     FGW_MUST_CHECK;
 
+/* Listing columns alone, into an object that the caller zeroed (and whose key it sets), with copies in
+ * the arena: the row need not live on. */
+enum fgw_err fgw_row_decode_listing(struct fgw_arena *arena, struct fgw_bytes row,
+                                    struct fgw_object *object) FGW_MUST_CHECK;
+/* Looks at the first item only, which holds the flags. CORRUPT: an empty or damaged row. */
+enum fgw_err fgw_row_is_marker(struct fgw_bytes row, bool *out_marker) FGW_MUST_CHECK;
+
 /* Bytes at the front of an encoded object that FGW_ROW_LISTING needs: a backend may store them apart
  * from the rest; one behind the other they are the row again. */
 size_t fgw_row_listing_size(struct fgw_bytes row);

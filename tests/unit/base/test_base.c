@@ -1,6 +1,9 @@
 /* test_base.c: vectors and edge cases of src/base. */
 #include "cmocka_all.h"
 
+#include <stdio.h>
+#include <time.h>
+
 #include "base/arena.h"
 #include "base/bytes.h"
 #include "base/crc.h"
@@ -143,6 +146,37 @@ static void dates(void **state)
     assert_true(ms == 784111777123);
 }
 
+static void dates_agree_with_the_c_library(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 20000; i++) {
+        char want[40];
+        char http[FGW_TIME_HTTP_SIZE];
+        char iso[FGW_TIME_ISO8601_SIZE];
+        char basic[FGW_TIME_BASIC_SIZE];
+        struct tm tm;
+        /* 0000-01-01 to 9999-12-31 */
+        int64_t s = i == 0   ? -62167219200
+                    : i == 1 ? 253402300799
+                             : (int64_t)fgw_rng_below(315569520000) - 62167219200;
+        time_t t = (time_t)s;
+        assert_non_null(gmtime_r(&t, &tm));
+        fgw_time_http(s * 1000, http);
+        (void)strftime(want, sizeof want, "%a, %d %b ", &tm);
+        (void)snprintf(want + 12, sizeof want - 12, "%04d %02d:%02d:%02d GMT", tm.tm_year + 1900,
+                       tm.tm_hour, tm.tm_min, tm.tm_sec);
+        assert_string_equal(http, want);
+        fgw_time_iso8601(s * 1000 + 7, iso);
+        (void)snprintf(want, sizeof want, "%04d-%02d-%02dT%02d:%02d:%02d.007Z", tm.tm_year + 1900,
+                       tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec);
+        assert_string_equal(iso, want);
+        fgw_time_basic(s * 1000 + 999, basic);
+        (void)snprintf(want, sizeof want, "%04d%02d%02dT%02d%02d%02dZ", tm.tm_year + 1900,
+                       tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec);
+        assert_string_equal(basic, want);
+    }
+}
+
 static void utf8(void **state)
 {
     (void)state;
@@ -244,6 +278,7 @@ int main(void)
         cmocka_unit_test(uvarint_edges),
         cmocka_unit_test(uri_encoding),
         cmocka_unit_test(dates),
+        cmocka_unit_test(dates_agree_with_the_c_library),
         cmocka_unit_test(utf8),
         cmocka_unit_test(aead_opens_only_what_it_sealed),
         cmocka_unit_test(hmac_and_hkdf_vectors),

@@ -118,6 +118,44 @@ static void damaged_and_newer_rows_are_refused(void **state)
     fgw_arena_deinit(&arena);
 }
 
+static void listing_columns_outlive_the_row(void **state)
+{
+    (void)state;
+    struct fgw_arena arena;
+    struct fgw_object in;
+    struct fgw_object out = {.key = FGW_LIT("k")};
+    struct fgw_buf row;
+    bool marker = true;
+    fgw_arena_init(&arena, 0);
+    fgw_buf_init(&row, 0);
+    fill_object(&arena, &in);
+    fgw_row_encode_object(&row, &in, NULL);
+    assert_int_equal(fgw_row_is_marker(fgw_buf_bytes(&row), &marker), FGW_OK);
+    assert_true(marker == in.delete_marker);
+    assert_int_equal(fgw_row_decode_listing(&arena, fgw_buf_bytes(&row), &out), FGW_OK);
+    memset(row.ptr, 0xee, row.len);
+    assert_true(out.size == in.size && out.mtime_ms == in.mtime_ms && out.is_null == in.is_null);
+    assert_true(fgw_bytes_eq(out.etag, in.etag) && fgw_bytes_eq(out.creator_id, in.creator_id));
+    assert_true(fgw_bytes_eq(out.creator_name, in.creator_name) &&
+                fgw_bytes_eq(out.storage_class, in.storage_class));
+    assert_memory_equal(&out.checksum, &in.checksum, sizeof in.checksum);
+    assert_true(out.header_count == 0 && fgw_bytes_eq_str(out.key, "k"));
+    in.delete_marker = !in.delete_marker;
+    fgw_buf_clear(&row);
+    fgw_row_encode_object(&row, &in, NULL);
+    assert_int_equal(fgw_row_is_marker(fgw_buf_bytes(&row), &marker), FGW_OK);
+    assert_true(marker == in.delete_marker);
+    for (size_t len = 0; len < row.len; len++) {
+        struct fgw_object cut = {0};
+        enum fgw_err err = fgw_row_decode_listing(&arena, fgw_bytes(row.ptr, len), &cut);
+        assert_true(err == FGW_OK || err == FGW_ERR_CORRUPT);
+    }
+    assert_int_equal(fgw_row_is_marker(fgw_bytes(NULL, 0), &marker), FGW_ERR_CORRUPT);
+    assert_int_equal(fgw_row_is_marker(fgw_bytes("\x02\x05\x01", 3), &marker), FGW_ERR_CORRUPT);
+    fgw_buf_deinit(&row);
+    fgw_arena_deinit(&arena);
+}
+
 static void random_bytes_never_crash_a_decoder(void **state)
 {
     (void)state;
@@ -137,6 +175,10 @@ static void random_bytes_never_crash_a_decoder(void **state)
         }
         struct fgw_bytes row = fgw_bytes(bytes, len);
         (void)!fgw_row_decode_object(&arena, row, row, FGW_ROW_FULL, &object, NULL);
+        struct fgw_object listed = {0};
+        bool marker;
+        (void)!fgw_row_decode_listing(&arena, row, &listed);
+        (void)!fgw_row_is_marker(row, &marker);
         (void)!fgw_row_decode_bucket(&arena, row, row, &bucket);
         (void)!fgw_row_decode_upload(&arena, &id, row, &upload);
         (void)!fgw_row_decode_part(row, &part);
@@ -263,6 +305,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(object_rows_keep_everything),
         cmocka_unit_test(damaged_and_newer_rows_are_refused),
+        cmocka_unit_test(listing_columns_outlive_the_row),
         cmocka_unit_test(random_bytes_never_crash_a_decoder),
         cmocka_unit_test(version_ids_grow),
         cmocka_unit_test(delimiter_pages_cover_everything_once),
