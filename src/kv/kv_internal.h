@@ -26,6 +26,7 @@ struct fgw_kv {
     atomic_uint children; /* batches, iterators, snapshots alive */
     atomic_uint views;    /* of them iterators and snapshots: they point into `db` */
     atomic_bool failed;   /* a write has failed; cleared by reopening */
+    _Atomic int64_t tidied_ms; /* boot clock: the last flush that an iterator started */
     struct {
         pthread_mutex_t mutex;
         char reason[FGW_KV_REASON_MAX]; /* what RocksDB said then */

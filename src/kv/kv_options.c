@@ -9,6 +9,7 @@ enum {
     BLOOM_BITS = 10,
     BLOCK_SIZE = 8 * 1024,
     FORMAT_VERSION = 5,
+    DELETION_WINDOW = 1024, /* rows */
     MIB = 1024 * 1024
 };
 
@@ -56,6 +57,10 @@ static void set_levels(rocksdb_options_t *db, const struct fgw_kv_options *optio
     rocksdb_options_set_memtable_prefix_bloom_size_ratio(db, MEMTABLE_BLOOM_RATIO);
     rocksdb_options_set_memtable_whole_key_filtering(db, 1);
     rocksdb_options_set_level_compaction_dynamic_level_bytes(db, 1);
+    /* a file where half the rows of some window are deletions is compacted soon: lists would else walk
+     * over what was deleted for as long as nothing else is written there */
+    rocksdb_options_add_compact_on_deletion_collector_factory(db, DELETION_WINDOW,
+                                                              DELETION_WINDOW / 2);
     rocksdb_options_set_target_file_size_base(db, (uint64_t)64 * MIB);
     rocksdb_options_set_max_background_jobs(db, options->background_threads);
     rocksdb_options_set_compression(db, rocksdb_lz4_compression);
