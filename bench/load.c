@@ -33,7 +33,7 @@
 #include "sigv4/sign.h"
 
 enum { KEYS_MAX = 200000, CONNECTIONS_MAX = 4096, HISTOGRAM = 64 * 16, READ_SIZE = 256 * 1024,
-       EXPIRES_S = 86400 };
+       EXPIRES_S = 86400, STAMP_EVERY = 64 * 1024 };
 
 struct options {
     const char *host;
@@ -64,6 +64,7 @@ struct connection {
     bool chunked;
     unsigned status;
     struct fgw_buf in;
+    uint8_t *body; /* its own copy, stamped anew for each request: no two bodies share a block */
 };
 
 struct load {
@@ -206,7 +207,7 @@ static void send_more(struct load *load, struct connection *c)
             iov[count++].iov_len = c->request->head.len - c->sent;
         }
         if (body > in_body) {
-            iov[count].iov_base = (void *)(uintptr_t)(load->body.ptr + in_body);
+            iov[count].iov_base = c->body + in_body;
             iov[count++].iov_len = body - in_body;
         }
         struct msghdr message = {.msg_iov = iov, .msg_iovlen = (size_t)count};
@@ -222,6 +223,13 @@ static void send_more(struct load *load, struct connection *c)
     }
 }
 
+static void stamp_body(struct load *load, struct connection *c)
+{
+    for (size_t at = 0; at + sizeof load->started <= load->body.len; at += STAMP_EVERY) {
+        memcpy(c->body + at, &load->started, sizeof load->started);
+    }
+}
+
 static void start_request(struct load *load, struct connection *c)
 {
     if (load->options.requests_max != 0 && load->started >= load->options.requests_max) {
@@ -232,6 +240,9 @@ static void start_request(struct load *load, struct connection *c)
     c->request = &load->requests[load->next_request++ % load->options.keys];
     c->sent = 0;
     c->head_done = false;
+    if (c->request->has_body) {
+        stamp_body(load, c);
+    }
     c->started_ns = fgw_clock_boot_ns();
     fgw_buf_clear(&c->in);
     send_more(load, c);
@@ -433,6 +444,8 @@ static void run(struct load *load)
     load->epoll = epoll_create1(EPOLL_CLOEXEC);
     for (unsigned i = 0; i < load->options.connections; i++) {
         fgw_buf_init(&load->connections[i].in, 0);
+        load->connections[i].body = fgw_xmalloc(load->body.len + 1);
+        memcpy(load->connections[i].body, load->body.ptr, load->body.len);
         connect_one(load, &load->connections[i]);
     }
     double cpu_before = cpu_seconds(load->options.pid);
