@@ -264,6 +264,22 @@ static int join(struct role *role)
 
 /* -- serving ------------------------------------------------------------------------------------- */
 
+static enum fgw_storage_liveness set_is_here(void *context, uint64_t set_id)
+{
+    struct role *role = context;
+    const struct fgw_placement *placement = fgw_cluster_placement(role->cluster);
+    struct fgw_placement_set *set = fgw_xmalloc(sizeof *set);
+    enum fgw_storage_liveness here = FGW_STORAGE_UNDECIDED;
+    if (placement->resolve(placement->context, set_id, set) == FGW_OK) {
+        here = FGW_STORAGE_ELSEWHERE;
+        for (unsigned i = 0; i < set->count; i++) {
+            here = set->members[i].local ? FGW_STORAGE_HERE : here;
+        }
+    }
+    fgw_xfree(set);
+    return here;
+}
+
 static void start_node(struct role *role)
 {
     struct fgw_node_options options = {.storage = role->storage,
@@ -273,6 +289,7 @@ static void start_node(struct role *role)
                                        .epoch = fgw_cluster_epoch(role->cluster)};
     role->node = fgw_node_new(&options);
     fgw_server_set_block_api(role->server, fgw_node_handle, role->node);
+    fgw_database_set_here(role->database, set_is_here, role);
     fgw_storage_start_care(role->storage, fgw_database_blob_live, role->database);
 }
 
@@ -295,6 +312,9 @@ static void write_metrics(void *context, struct fgw_buf *out)
                         blobs.writes_failed);
     fgw_metrics_counter(out, "fgw_blobs_sets_replaced_total", "Writes that went to another set.",
                         blobs.sets_replaced);
+    fgw_metrics_counter(out, "fgw_blobs_restages_total",
+                        "Writes that went on in another set in the middle of their body.",
+                        blobs.restages);
     fgw_metrics_counter(out, "fgw_blobs_copies_missing_total",
                         "Copies that acknowledged writes lack.", blobs.copies_missing);
     fgw_metrics_counter(out, "fgw_blobs_read_failovers_total", "Reads that went on elsewhere.",

@@ -37,9 +37,10 @@ static void write_storage(void *context, struct fgw_buf *out)
     fgw_metrics_counter(out, "fgw_storage_operations_total", "Operations committed.",
                         stats.operations);
     fgw_metrics_counter(out, "fgw_storage_syncs_total", "fdatasync calls.", stats.syncs);
-    (void)fgw_buf_appendf(out, "# HELP fgw_storage_sync_seconds_total Time in fdatasync.\n"
-                               "# TYPE fgw_storage_sync_seconds_total counter\n"
-                               "fgw_storage_sync_seconds_total %.6f\n",
+    (void)fgw_buf_appendf(out,
+                          "# HELP fgw_storage_sync_seconds_total Time in fdatasync.\n"
+                          "# TYPE fgw_storage_sync_seconds_total counter\n"
+                          "fgw_storage_sync_seconds_total %.6f\n",
                           (double)stats.sync_ns_total / 1e9);
     fgw_metrics_gauge(out, "fgw_storage_read_only", "1 after a failed write.", stats.read_only);
     fgw_metrics_gauge(out, "fgw_storage_below_reserve", "1 when writes get 507.",
@@ -54,13 +55,17 @@ static int fail(const struct fgw_error *error, enum fgw_err err)
 }
 
 static enum fgw_err blob_live(void *context, const struct fgw_storage_owner *owner,
-                              const struct fgw_cid *root, bool *out_live)
+                              const struct fgw_cid *root, enum fgw_storage_liveness *out_liveness)
 {
     struct fgw_meta *meta = context;
+    struct fgw_blob_live live;
     struct fgw_arena arena;
     fgw_arena_init(&arena, 0);
-    enum fgw_err err = meta->ops->blob_live(meta, &arena, owner, root, out_live);
+    enum fgw_err err = meta->ops->blob_live(meta, &arena, owner, root, &live);
     fgw_arena_deinit(&arena);
+    if (err == FGW_OK) {
+        *out_liveness = live.live ? FGW_STORAGE_HERE : FGW_STORAGE_ABSENT;
+    }
     return err;
 }
 
@@ -100,8 +105,7 @@ static void add_status(void *context, json_t *status)
     (void)json_object_set_new(status, "role", json_string("serve"));
     (void)json_object_set_new(status, "ready",
                               json_boolean(fgw_health_ready(fgw_server_health(serve->server))));
-    (void)json_object_set_new(status, "endpoint",
-                              json_string(fgw_server_endpoint(serve->server)));
+    (void)json_object_set_new(status, "endpoint", json_string(fgw_server_endpoint(serve->server)));
     (void)json_object_set_new(status, "groups", json_integer((json_int_t)stats.groups));
     (void)json_object_set_new(status, "live_bytes", json_integer((json_int_t)stats.live_bytes));
     (void)json_object_set_new(status, "dead_bytes", json_integer((json_int_t)stats.dead_bytes));
@@ -119,8 +123,8 @@ static int open_metadata(struct serve *serve)
         fgw_storage_start_care(serve->storage, blob_live, serve->meta);
         return FGW_EXIT_OK;
     }
-    enum fgw_err err = fgw_database_open(&serve->config, serve->server, serve->blobs,
-                                         &serve->database, &error);
+    enum fgw_err err =
+        fgw_database_open(&serve->config, serve->server, serve->blobs, &serve->database, &error);
     if (err != FGW_OK) {
         return fail(&error, err);
     }

@@ -20,7 +20,7 @@ struct fgw_database {
     struct fgw_health *health;
     const struct fgw_config *settings;
     struct fgw_cql_config *config;
-    enum fgw_migrate_exit schema; /* of the migrations at start */
+    enum fgw_migrate_exit schema;    /* of the migrations at start */
     struct fgw_cql_client **clients; /* one a worker */
     struct fgw_meta *meta;
     struct fgw_error first_error; /* of worker 0's first wait */
@@ -29,6 +29,9 @@ struct fgw_database {
     struct fgw_wait ended;
     bool watching;
     bool stopping;
+    /* which sets are on this process's store; NULL: all */
+    fgw_database_here_fn *here;
+    void *here_context;
 };
 
 struct fgw_cql_client *fgw_database_client(void *context)
@@ -92,8 +95,8 @@ static void prepare_schema(void *arg, unsigned index)
 {
     struct fgw_database *database = arg;
     if (index == 0) {
-        database->schema = fgw_schema_at_start(database->settings, database->clients[0],
-                                               database->health);
+        database->schema =
+            fgw_schema_at_start(database->settings, database->clients[0], database->health);
     }
 }
 
@@ -165,9 +168,10 @@ enum fgw_err fgw_database_open(const struct fgw_config *config, struct fgw_serve
         _exit(FGW_EXIT_OK); /* as any signal before requests are served: server.c */
     }
     if (database->schema != FGW_MIGRATE_EXIT_OK) {
-        (void)fgw_error_set(error, FGW_ERR_AGAIN,
-                            "the schema of the database is not what this program needs (see above); "
-                            "fgw migrate status shows it");
+        (void)fgw_error_set(
+            error, FGW_ERR_AGAIN,
+            "the schema of the database is not what this program needs (see above); "
+            "fgw migrate status shows it");
         fgw_error_add(error, FGW_ERROR_EXIT_CODE, "%d", (int)database->schema);
         fgw_database_close(database);
         return FGW_ERR_AGAIN;
@@ -201,7 +205,7 @@ struct errand {
     struct fgw_database *database;
     const struct fgw_storage_owner *owner;
     const struct fgw_cid *root;
-    bool live;
+    struct fgw_blob_live live;
     enum fgw_err err;
 };
 
@@ -221,8 +225,36 @@ static void start_asking(struct fgw_task *task)
     fgw_fiber_spawn(fgw_loop_current(), ask, FGW_CONTAINER_OF(task, struct errand, task));
 }
 
+void fgw_database_set_here(struct fgw_database *database, fgw_database_here_fn *here, void *context)
+{
+    database->here = here;
+    database->here_context = context;
+}
+
+/* A set that is not known says nothing: the hold stays. */
+static enum fgw_storage_liveness liveness_of(const struct fgw_database *database,
+                                             const struct fgw_blob_live *live)
+{
+    if (!live->live) {
+        return FGW_STORAGE_ABSENT;
+    }
+    enum fgw_storage_liveness liveness =
+        live->any_set ? FGW_STORAGE_UNDECIDED : FGW_STORAGE_ELSEWHERE;
+    for (unsigned i = 0; i < live->count; i++) {
+        enum fgw_storage_liveness at = live->sets[i] == 0 || database->here == NULL
+                                           ? FGW_STORAGE_HERE
+                                           : database->here(database->here_context, live->sets[i]);
+        if (at == FGW_STORAGE_HERE) {
+            return at;
+        }
+        liveness = at == FGW_STORAGE_UNDECIDED ? at : liveness;
+    }
+    return liveness;
+}
+
 enum fgw_err fgw_database_blob_live(void *context, const struct fgw_storage_owner *owner,
-                                    const struct fgw_cid *root, bool *out_live)
+                                    const struct fgw_cid *root,
+                                    enum fgw_storage_liveness *out_liveness)
 {
     struct errand errand = {
         .task.run = start_asking, .database = context, .owner = owner, .root = root};
@@ -230,7 +262,7 @@ enum fgw_err fgw_database_blob_live(void *context, const struct fgw_storage_owne
     fgw_loop_post(fgw_workers_loop(errand.database->workers, 0), &errand.task);
     fgw_wait_for(&errand.done);
     if (errand.err == FGW_OK) {
-        *out_live = errand.live;
+        *out_liveness = liveness_of(errand.database, &errand.live);
     }
     return errand.err;
 }

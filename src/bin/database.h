@@ -18,9 +18,15 @@ enum fgw_err fgw_database_open(const struct fgw_config *config, struct fgw_serve
 /* The client of the calling worker; context: the database. */
 struct fgw_cql_client *fgw_database_client(void *database);
 struct fgw_meta *fgw_database_meta(struct fgw_database *database);
+/* Is a replica set on this process's store? HERE, ELSEWHERE, or UNDECIDED when the set is unknown. */
+typedef enum fgw_storage_liveness fgw_database_here_fn(void *context, uint64_t set);
+/* Before care starts. Without it all sets are here. */
+void fgw_database_set_here(struct fgw_database *database, fgw_database_here_fn *here,
+                           void *context);
 /* The liveness predicate for threads that are no workers; context: the database. */
 enum fgw_err fgw_database_blob_live(void *context, const struct fgw_storage_owner *owner,
-                                    const struct fgw_cid *root, bool *out_live);
+                                    const struct fgw_cid *root,
+                                    enum fgw_storage_liveness *out_liveness);
 /* With workers still running and no request in flight. Frees the backend too. Takes NULL. */
 void fgw_database_close(struct fgw_database *database);
 

@@ -21,8 +21,14 @@ void fgw_blob_stage_abort(struct fgw_blob_stage *stage)
 enum fgw_err fgw_blob_read_next(struct fgw_blob_reader *reader, uint64_t offset, size_t want,
                                 bool prefer_memory, struct fgw_storage_run *out_run)
 {
-    return ((struct fgw_blob_handle *)reader)->ops->read_next(reader, offset, want, prefer_memory,
-                                                              out_run);
+    return ((struct fgw_blob_handle *)reader)
+        ->ops->read_next(reader, offset, want, prefer_memory, out_run);
+}
+
+enum fgw_err fgw_blob_read_leaf(struct fgw_blob_reader *reader, uint64_t leaf,
+                                uint8_t out_digest[32])
+{
+    return ((struct fgw_blob_handle *)reader)->ops->read_leaf(reader, leaf, out_digest);
 }
 
 void fgw_blob_read_close(struct fgw_blob_reader *reader)

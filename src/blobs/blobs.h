@@ -17,8 +17,8 @@ struct fgw_blob_reader;
 
 /* A piece of an object: (replica set, blob root, size), numbered within its owner. */
 struct fgw_extent {
-    uint64_t number;   /* names the hold together with the owner id */
-    uint64_t set;      /* replica set; 0 = this process's own store */
+    uint64_t number; /* names the hold together with the owner id */
+    uint64_t set;    /* replica set; 0 = this process's own store */
     struct fgw_cid root;
     uint64_t size;
     struct fgw_storage_place first; /* hint: where its first block was when written (local only) */
@@ -37,20 +37,22 @@ struct fgw_blob_staged {
 };
 
 struct fgw_blob_stage_options {
-    struct fgw_arena *arena; /* outlives the staged blob */
+    struct fgw_arena *arena;               /* outlives the staged blob */
     const struct fgw_storage_owner *owner; /* copied */
     uint64_t extent_number;
-    uint64_t size_hint;      /* bytes to come, UINT64_MAX when unknown */
-    unsigned replicas;       /* 0 = the default */
+    uint64_t size_hint; /* bytes to come, UINT64_MAX when unknown */
+    unsigned replicas;  /* 0 = the default */
 };
 
 struct fgw_blobs_ops {
-    enum fgw_err (*stage_begin)(struct fgw_blobs *blobs, const struct fgw_blob_stage_options *options,
+    enum fgw_err (*stage_begin)(struct fgw_blobs *blobs,
+                                const struct fgw_blob_stage_options *options,
                                 struct fgw_blob_stage **out_stage, struct fgw_error *error);
     enum fgw_err (*stage_write)(struct fgw_blob_stage *stage, struct fgw_bytes bytes);
     enum fgw_err (*stage_finish)(struct fgw_blob_stage *stage, struct fgw_blob_staged *out_staged);
     void (*stage_abort)(struct fgw_blob_stage *stage);
-    enum fgw_err (*stage_copy)(struct fgw_blobs *blobs, const struct fgw_blob_stage_options *options,
+    enum fgw_err (*stage_copy)(struct fgw_blobs *blobs,
+                               const struct fgw_blob_stage_options *options,
                                const struct fgw_extent *source, struct fgw_blob_staged *out_staged);
     enum fgw_err (*make_durable)(struct fgw_blob_staged *staged);
     void (*confirm)(struct fgw_blob_staged *staged);
@@ -61,6 +63,8 @@ struct fgw_blobs_ops {
                               struct fgw_blob_reader **out_reader, struct fgw_error *error);
     enum fgw_err (*read_next)(struct fgw_blob_reader *reader, uint64_t offset, size_t want,
                               bool prefer_memory, struct fgw_storage_run *out_run);
+    enum fgw_err (*read_leaf)(struct fgw_blob_reader *reader, uint64_t leaf,
+                              uint8_t out_digest[32]);
     void (*read_close)(struct fgw_blob_reader *reader);
 };
 
@@ -78,10 +82,11 @@ static inline enum fgw_err fgw_blob_stage_begin(struct fgw_blobs *blobs,
     return blobs->ops->stage_begin(blobs, options, out_stage, error);
 }
 /* Any number of bytes; suspends for back-pressure. The stage struct's first member is its store. */
-enum fgw_err fgw_blob_stage_write(struct fgw_blob_stage *stage, struct fgw_bytes bytes) FGW_MUST_CHECK;
+enum fgw_err fgw_blob_stage_write(struct fgw_blob_stage *stage,
+                                  struct fgw_bytes bytes) FGW_MUST_CHECK;
 /* Ends and frees the stage, also on failure. An empty body gives the empty raw block. */
-enum fgw_err fgw_blob_stage_finish(struct fgw_blob_stage *stage, struct fgw_blob_staged *out_staged)
-    FGW_MUST_CHECK;
+enum fgw_err fgw_blob_stage_finish(struct fgw_blob_stage *stage,
+                                   struct fgw_blob_staged *out_staged) FGW_MUST_CHECK;
 /* Takes NULL. */
 void fgw_blob_stage_abort(struct fgw_blob_stage *stage);
 /* A new hold on a blob that is there already (CopyObject): no bytes move. FGW_ERR_NOT_FOUND when it
@@ -119,7 +124,8 @@ static inline void fgw_blob_release(struct fgw_blobs *blobs, const struct fgw_st
 }
 
 /* Reading one extent: runs as of fgw_storage_reader_next. */
-static inline enum fgw_err fgw_blob_read_open(struct fgw_blobs *blobs, const struct fgw_extent *extent,
+static inline enum fgw_err fgw_blob_read_open(struct fgw_blobs *blobs,
+                                              const struct fgw_extent *extent,
                                               struct fgw_blob_reader **out_reader,
                                               struct fgw_error *error)
 {
@@ -127,6 +133,10 @@ static inline enum fgw_err fgw_blob_read_open(struct fgw_blobs *blobs, const str
 }
 enum fgw_err fgw_blob_read_next(struct fgw_blob_reader *reader, uint64_t offset, size_t want,
                                 bool prefer_memory, struct fgw_storage_run *out_run) FGW_MUST_CHECK;
+/* SHA-256 of leaf number `leaf` (of 1 MiB each but the last), as the blob's root proves it.
+ * FGW_ERR_NOT_FOUND behind the last leaf; UNAVAILABLE. */
+enum fgw_err fgw_blob_read_leaf(struct fgw_blob_reader *reader, uint64_t leaf,
+                                uint8_t out_digest[32]) FGW_MUST_CHECK;
 void fgw_blob_read_close(struct fgw_blob_reader *reader);
 
 /* Stages and readers of every store begin with this. */

@@ -274,7 +274,8 @@ static enum fgw_err make_durable(struct fgw_blob_staged *staged)
 }
 
 /* The hold is granted by the commit that names it, or by make_durable. */
-static enum fgw_err stage_copy(struct fgw_blobs *blobs, const struct fgw_blob_stage_options *options,
+static enum fgw_err stage_copy(struct fgw_blobs *blobs,
+                               const struct fgw_blob_stage_options *options,
                                const struct fgw_extent *source, struct fgw_blob_staged *out_staged)
 {
     struct fgw_storage_reader *reader;
@@ -313,10 +314,8 @@ static enum fgw_err evaluate_release(struct fgw_storage_op *op, struct fgw_stora
 static void discard(struct fgw_blob_staged *staged)
 {
     struct staged_state *state = staged->private_state;
-    struct fgw_storage_op op = {.name = "discard",
-                                .evaluate = evaluate_release,
-                                .context = staged,
-                                .frees_space = true};
+    struct fgw_storage_op op = {
+        .name = "discard", .evaluate = evaluate_release, .context = staged, .frees_space = true};
     if (state->held == HELD_DURABLE) {
         state->held = HELD_NOT;
         /* what cannot be released now is found by the sweeper */
@@ -344,8 +343,8 @@ static enum fgw_err read_open(struct fgw_blobs *blobs, const struct fgw_extent *
                               struct fgw_blob_reader **out_reader, struct fgw_error *error)
 {
     struct fgw_storage_reader *reader;
-    enum fgw_err err = fgw_storage_reader_open(local_of(blobs)->storage, &extent->root,
-                                               &extent->first, &reader);
+    enum fgw_err err =
+        fgw_storage_reader_open(local_of(blobs)->storage, &extent->root, &extent->first, &reader);
     if (err == FGW_OK && fgw_storage_reader_size(reader) != extent->size) {
         fgw_storage_reader_close(reader);
         err = FGW_ERR_CORRUPT;
@@ -363,6 +362,12 @@ static enum fgw_err read_next(struct fgw_blob_reader *reader, uint64_t offset, s
                               bool prefer_memory, struct fgw_storage_run *out_run)
 {
     return fgw_storage_reader_next(reader->reader, offset, want, prefer_memory, out_run);
+}
+
+static enum fgw_err read_leaf(struct fgw_blob_reader *reader, uint64_t leaf,
+                              uint8_t out_digest[FGW_SHA256_SIZE])
+{
+    return fgw_storage_reader_leaf(reader->reader, leaf, out_digest);
 }
 
 static void read_close(struct fgw_blob_reader *reader)
@@ -383,6 +388,7 @@ static const struct fgw_blobs_ops OPS = {
     .release = release,
     .read_open = read_open,
     .read_next = read_next,
+    .read_leaf = read_leaf,
     .read_close = read_close,
 };
 

@@ -73,6 +73,11 @@ enum fgw_err fgw_member_hold(const struct fgw_member *member, const struct fgw_m
 void fgw_member_release(const struct fgw_member *member, const struct fgw_member_hold *hold)
 {
     const struct fgw_replicated_options *options = &member->replicated->options;
+    if (is_local(member) && (hold->extent & FGW_EXTENT_TEMPORARY) != 0) {
+        (void)!fgw_storage_release(options->storage, hold->owner->owner_id, hold->extent,
+                                   hold->root);
+        return;
+    }
     if (is_local(member)) {
         fgw_storage_release_hint(options->storage, hold->owner, hold->extent, hold->root);
         return;
@@ -112,13 +117,15 @@ enum fgw_err fgw_member_writer_add(struct fgw_member_writer *writer,
 }
 
 enum fgw_err fgw_member_writer_finish(const struct fgw_member *member,
-                                      struct fgw_member_writer *writer, const struct fgw_cid *root,
-                                      uint64_t size, struct fgw_error *error)
+                                      struct fgw_member_writer *writer,
+                                      const struct fgw_member_hold *hold, struct fgw_error *error)
 {
     if (writer->local == NULL) {
-        return fgw_remote_writer_finish(writer->remote, root, size, error);
+        return fgw_remote_writer_finish(writer->remote, hold->root, hold->size, hold->extent,
+                                        error);
     }
-    enum fgw_err err = fgw_storage_writer_finish(writer->local, root, size);
+    fgw_storage_writer_set_extent(writer->local, hold->extent);
+    enum fgw_err err = fgw_storage_writer_finish(writer->local, hold->root, hold->size);
     return err == FGW_OK ? may_acknowledge(member) : err;
 }
 

@@ -64,8 +64,10 @@ enum fgw_err fgw_remote_writer_new(struct fgw_remotes *remotes,
 enum fgw_err fgw_remote_writer_add(struct fgw_remote_writer *writer,
                                    const struct fgw_storage_block *block, bool leaf,
                                    struct fgw_error *error) FGW_MUST_CHECK;
+/* extent: number of the hold, usually that of the owner it was opened for. */
 enum fgw_err fgw_remote_writer_finish(struct fgw_remote_writer *writer, const struct fgw_cid *root,
-                                      uint64_t size, struct fgw_error *error) FGW_MUST_CHECK;
+                                      uint64_t size, uint64_t extent,
+                                      struct fgw_error *error) FGW_MUST_CHECK;
 /* Before finish: the store drops what it got. Takes NULL. */
 void fgw_remote_writer_free(struct fgw_remote_writer *writer);
 

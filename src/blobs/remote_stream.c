@@ -61,13 +61,14 @@ enum fgw_err fgw_remote_writer_add(struct fgw_remote_writer *writer,
 }
 
 enum fgw_err fgw_remote_writer_finish(struct fgw_remote_writer *writer, const struct fgw_cid *root,
-                                      uint64_t size, struct fgw_error *error)
+                                      uint64_t size, uint64_t extent, struct fgw_error *error)
 {
     struct fgw_link *link = writer->link;
     struct fgw_blockapi_answer answer;
     fgw_link_request(link, &writer->target);
     fgw_blockapi_put_cid(&link->request, root);
     fgw_blockapi_put_u64(&link->request, size);
+    fgw_blockapi_put_u64(&link->request, extent);
     writer->open = false;
     enum fgw_err err = fgw_link_send(link, FGW_BLOCKAPI_FINISH, NULL, 0);
     if (err != FGW_OK) {

@@ -1,45 +1,9 @@
-/* replicated.c: see replicated.h: staging and holds. While a leaf is filled the one before it is on
- * its way to all members; a stage therefore has two leaves and one wait. */
+/* replicated.c: see replicated.h: holds of whole sets, hints, the store itself. */
 #include "blobs/replicated_internal.h"
 
-#include "base/crc.h"
 #include "base/log.h"
-#include "blobs/leaf.h"
-#include "cid/dag.h"
 
-enum { SET_ATTEMPTS = 3, HINTS_MAX = 256 };
-
-struct lane {
-    struct fgw_blob_stage *stage;
-    struct fgw_member member;
-    struct fgw_member_writer writer;
-    enum fgw_err err; /* sticky: the member has left the write */
-};
-
-struct fgw_blob_stage {
-    struct fgw_blob_handle handle; /* first */
-    struct fgw_replicated *replicated;
-    struct fgw_arena *arena;
-    struct fgw_storage_owner owner;
-    uint64_t extent_number;
-    uint64_t size;
-    unsigned replicas;
-    struct fgw_error *error;
-    struct fgw_leaf leaf;  /* being filled */
-    struct fgw_leaf spare; /* being sent */
-    enum fgw_err failed;
-    /* once it is too large for memory */
-    bool open;
-    struct fgw_placement_set set;
-    struct lane lanes[FGW_PLACEMENT_MEMBERS_MAX];
-    struct fgw_dag_builder *dag;
-    /* the block on its way */
-    struct fgw_storage_block block;
-    bool block_is_leaf;
-    struct fgw_wait sending;
-    unsigned senders;
-    struct fgw_dag_root root; /* at the end */
-};
+enum { HINTS_MAX = 256 };
 
 struct staged_state {
     bool durable;
@@ -47,275 +11,9 @@ struct staged_state {
     unsigned replicas;
 };
 
-#define COUNT(replicated, name) (void)atomic_fetch_add(&(replicated)->counters.name, 1)
-
-/* -- members of a stage -------------------------------------------------------------------------- */
-
-static void lane_failed(struct lane *lane, enum fgw_err err, const struct fgw_error *error)
-{
-    lane->err = err;
-    COUNT(lane->stage->replicated, members_failed);
-    fgw_log_warn("blobs", "a store has left a write: %s",
-                 error->message[0] != '\0' ? error->message : fgw_err_text(err));
-    fgw_member_report(&lane->member, err, NULL);
-}
-
-static unsigned lanes_left(const struct fgw_blob_stage *stage)
-{
-    unsigned left = 0;
-    for (unsigned i = 0; i < stage->set.count; i++) {
-        left += stage->lanes[i].err == FGW_OK;
-    }
-    return left;
-}
-
-/* What the client is told when too few are left. */
-static enum fgw_err too_few(struct fgw_blob_stage *stage)
-{
-    bool full = stage->set.count > 0;
-    for (unsigned i = 0; i < stage->set.count; i++) {
-        enum fgw_err err = stage->lanes[i].err;
-        full = full && (err == FGW_OK || err == FGW_ERR_NOSPACE);
-    }
-    COUNT(stage->replicated, writes_failed);
-    return full ? FGW_ERR_NOSPACE : FGW_ERR_UNAVAILABLE;
-}
-
-static void open_lane(void *context, unsigned index)
-{
-    struct fgw_blob_stage *stage = context;
-    struct lane *lane = &stage->lanes[index];
-    struct fgw_error error;
-    fgw_error_init(&error);
-    enum fgw_err err = fgw_member_writer_open(&lane->member, &stage->owner, stage->extent_number,
-                                              &lane->writer, &error);
-    if (err != FGW_OK) {
-        lane_failed(lane, err, &error);
-    }
-}
-
-static void close_lanes(struct fgw_blob_stage *stage)
-{
-    for (unsigned i = 0; i < stage->set.count; i++) {
-        fgw_member_writer_close(&stage->lanes[i].writer);
-    }
-}
-
-static enum fgw_err try_set(struct fgw_blob_stage *stage, const uint64_t *avoid, size_t avoided)
-{
-    const struct fgw_placement *placement = stage->replicated->options.placement;
-    enum fgw_err err = placement->choose(placement->context, stage->replicas, avoid, avoided,
-                                         &stage->set, stage->error);
-    if (err != FGW_OK) {
-        stage->set.count = 0;
-        return err;
-    }
-    for (unsigned i = 0; i < stage->set.count; i++) {
-        stage->lanes[i] =
-            (struct lane){.stage = stage, .member = {stage->replicated, &stage->set, i}};
-    }
-    fgw_member_run_all(stage->set.count, open_lane, stage);
-    return lanes_left(stage) >= stage->set.needed ? FGW_OK : too_few(stage);
-}
-
-/* Too large for memory: a set, and a writer at each of its members. */
-static enum fgw_err open_stage(struct fgw_blob_stage *stage)
-{
-    uint64_t avoid[SET_ATTEMPTS];
-    enum fgw_err err = FGW_OK;
-    for (size_t attempt = 0; attempt < SET_ATTEMPTS; attempt++) {
-        err = try_set(stage, avoid, attempt);
-        if (err == FGW_OK || stage->set.count == 0) {
-            break;
-        }
-        close_lanes(stage);
-        avoid[attempt] = stage->set.id;
-        COUNT(stage->replicated, sets_replaced);
-    }
-    stage->open = err == FGW_OK;
-    return err;
-}
-
-/* -- blocks on their way ------------------------------------------------------------------------- */
-
-static void send_lane(void *arg)
-{
-    struct lane *lane = arg;
-    struct fgw_blob_stage *stage = lane->stage;
-    struct fgw_error error;
-    fgw_error_init(&error);
-    enum fgw_err err =
-        fgw_member_writer_add(&lane->writer, &stage->block, stage->block_is_leaf, &error);
-    if (err != FGW_OK) {
-        lane_failed(lane, err, &error);
-    }
-    fgw_wait_signal(&stage->sending);
-}
-
-static void start_send(struct fgw_blob_stage *stage, const struct fgw_storage_block *block,
-                       bool leaf)
-{
-    stage->block = *block;
-    stage->block_is_leaf = leaf;
-    stage->senders = lanes_left(stage);
-    fgw_wait_init(&stage->sending, stage->senders);
-    for (unsigned i = 0; i < stage->set.count; i++) {
-        if (stage->lanes[i].err == FGW_OK) {
-            fgw_fiber_spawn(fgw_loop_current(), send_lane, &stage->lanes[i]);
-        }
-    }
-}
-
-static enum fgw_err join_send(struct fgw_blob_stage *stage)
-{
-    if (stage->senders > 0) {
-        fgw_wait_for(&stage->sending);
-        stage->senders = 0;
-    }
-    return lanes_left(stage) >= stage->set.needed ? FGW_OK : too_few(stage);
-}
-
-/* The node lives during the call only. */
-static enum fgw_err add_node(void *context, const struct fgw_cid *cid, struct fgw_bytes node)
-{
-    struct fgw_blob_stage *stage = context;
-    struct fgw_storage_block block = {*cid, fgw_crc32c(0, node), node};
-    enum fgw_err err = join_send(stage);
-    if (err == FGW_OK) {
-        start_send(stage, &block, false);
-        err = join_send(stage);
-    }
-    return err;
-}
-
-static enum fgw_err flush_leaf(struct fgw_blob_stage *stage)
-{
-    enum fgw_err err = FGW_OK;
-    struct fgw_storage_block block = fgw_leaf_end(&stage->leaf);
-    if (!stage->open) {
-        err = open_stage(stage);
-        stage->dag = fgw_dag_builder_new(&fgw_dag_unixfs_v1_2025, add_node, stage);
-    } else {
-        err = join_send(stage);
-    }
-    if (err == FGW_OK) {
-        struct fgw_leaf filled = stage->leaf;
-        stage->leaf = stage->spare;
-        stage->spare = filled;
-        start_send(stage, &block, true);
-        err = fgw_dag_builder_add(stage->dag, &block.cid, block.bytes.len);
-    }
-    fgw_leaf_begin(&stage->leaf);
-    return err;
-}
-
-/* -- a stage ------------------------------------------------------------------------------------- */
-
-static enum fgw_err stage_begin(struct fgw_blobs *blobs,
-                                const struct fgw_blob_stage_options *options,
-                                struct fgw_blob_stage **out_stage, struct fgw_error *error)
-{
-    struct fgw_blob_stage *stage = fgw_xcalloc(1, sizeof *stage);
-    stage->handle.ops = blobs->ops;
-    stage->replicated = fgw_replicated_of(blobs);
-    stage->arena = options->arena;
-    stage->owner = *options->owner;
-    stage->owner.key = fgw_arena_copy(options->arena, options->owner->key);
-    stage->extent_number = options->extent_number;
-    stage->replicas = options->replicas;
-    stage->error = error;
-    fgw_leaf_begin(&stage->leaf);
-    *out_stage = stage;
-    return FGW_OK;
-}
-
-static enum fgw_err stage_write(struct fgw_blob_stage *stage, struct fgw_bytes bytes)
-{
-    while (bytes.len > 0 && stage->failed == FGW_OK) {
-        if (fgw_leaf_full(&stage->leaf)) {
-            stage->failed = flush_leaf(stage);
-            continue;
-        }
-        size_t before = bytes.len;
-        fgw_leaf_fill(&stage->leaf, &bytes);
-        stage->size += before - bytes.len;
-    }
-    return stage->failed;
-}
-
-static void end_stage(struct fgw_blob_stage *stage)
-{
-    if (stage->senders > 0) {
-        fgw_wait_for(&stage->sending);
-    }
-    fgw_dag_builder_free(stage->dag);
-    close_lanes(stage);
-    fgw_leaf_deinit(&stage->leaf);
-    fgw_leaf_deinit(&stage->spare);
-    fgw_xfree(stage);
-}
-
-static void stage_abort(struct fgw_blob_stage *stage)
-{
-    end_stage(stage);
-}
-
-static void finish_lane(void *context, unsigned index)
-{
-    struct fgw_blob_stage *stage = context;
-    struct lane *lane = &stage->lanes[index];
-    struct fgw_error error;
-    fgw_error_init(&error);
-    if (lane->err != FGW_OK) {
-        return;
-    }
-    enum fgw_err err = fgw_member_writer_finish(&lane->member, &lane->writer, &stage->root.cid,
-                                                stage->size, &error);
-    if (err != FGW_OK) {
-        lane_failed(lane, err, &error);
-    } else {
-        fgw_member_report(&lane->member, FGW_OK, NULL);
-    }
-}
-
-static enum fgw_err finish_written(struct fgw_blob_stage *stage, struct fgw_blob_staged *staged)
-{
-    enum fgw_err err = stage->leaf.len > 0 ? flush_leaf(stage) : FGW_OK;
-    if (err == FGW_OK) {
-        err = fgw_dag_builder_finish(stage->dag, &stage->root);
-    }
-    if (err == FGW_OK) {
-        err = join_send(stage);
-    }
-    if (err != FGW_OK) {
-        return err;
-    }
-    fgw_member_run_all(stage->set.count, finish_lane, stage);
-    unsigned durable = lanes_left(stage);
-    if (durable < stage->set.needed) {
-        return too_few(stage);
-    }
-    (void)atomic_fetch_add(&stage->replicated->counters.copies_missing, stage->set.count - durable);
-    ((struct staged_state *)staged->private_state)->durable = true;
-    staged->extent = (struct fgw_extent){.number = stage->extent_number,
-                                         .set = stage->set.id,
-                                         .root = stage->root.cid,
-                                         .size = stage->size};
-    return FGW_OK;
-}
-
-static void finish_in_memory(struct fgw_blob_stage *stage, struct fgw_blob_staged *staged)
-{
-    staged->in_memory = true;
-    staged->block = fgw_leaf_end(&stage->leaf);
-    staged->block.bytes = fgw_arena_copy(stage->arena, staged->block.bytes);
-    staged->extent = (struct fgw_extent){
-        .number = stage->extent_number, .root = staged->block.cid, .size = stage->size};
-}
-
-static struct fgw_blob_staged make_staged(struct fgw_replicated *replicated,
-                                          struct fgw_arena *arena, unsigned replicas,
-                                          const struct fgw_storage_owner *owner)
+struct fgw_blob_staged fgw_replicated_staged(struct fgw_replicated *replicated,
+                                             struct fgw_arena *arena, unsigned replicas,
+                                             const struct fgw_storage_owner *owner)
 {
     struct staged_state *state = fgw_arena_zalloc(arena, sizeof *state);
     state->arena = arena;
@@ -324,22 +22,18 @@ static struct fgw_blob_staged make_staged(struct fgw_replicated *replicated,
         .blobs = &replicated->base, .owner = *owner, .private_state = state};
 }
 
-static enum fgw_err stage_finish(struct fgw_blob_stage *stage, struct fgw_blob_staged *out_staged)
+void fgw_replicated_durable(struct fgw_blob_staged *staged, const struct fgw_placement_set *set,
+                            const bool *holders)
 {
-    struct fgw_blob_staged staged =
-        make_staged(stage->replicated, stage->arena, stage->replicas, &stage->owner);
-    enum fgw_err err = stage->failed;
-    if (err == FGW_OK && !stage->open && stage->size <= FGW_STORAGE_INLINE_MAX) {
-        finish_in_memory(stage, &staged);
-    } else if (err == FGW_OK) {
-        err = finish_written(stage, &staged);
-        COUNT(stage->replicated, writes);
+    struct staged_state *state = staged->private_state;
+    unsigned missing = 0;
+    for (unsigned i = 0; i < set->count; i++) {
+        missing += !holders[i];
     }
-    end_stage(stage);
-    if (err == FGW_OK) {
-        *out_staged = staged;
-    }
-    return err;
+    (void)atomic_fetch_add(&fgw_replicated_of(staged->blobs)->counters.copies_missing, missing);
+    staged->extent.set = set->id;
+    staged->in_memory = false;
+    state->durable = true;
 }
 
 /* -- holds of whole sets ------------------------------------------------------------------------- */
@@ -351,6 +45,7 @@ struct set_hold {
     struct fgw_member_hold hold;
     const struct fgw_storage_block *block;
     enum fgw_err errs[FGW_PLACEMENT_MEMBERS_MAX];
+    bool holders[FGW_PLACEMENT_MEMBERS_MAX];
 };
 
 static void hold_lane(void *context, unsigned index)
@@ -361,8 +56,9 @@ static void hold_lane(void *context, unsigned index)
     fgw_error_init(&error);
     enum fgw_err err = fgw_member_hold(&member, &all->hold, all->block, &error);
     all->errs[index] = err;
+    all->holders[index] = err == FGW_OK;
     if (err != FGW_OK && err != FGW_ERR_NOT_FOUND) {
-        COUNT(all->replicated, members_failed);
+        FGW_REPLICATED_COUNT(all->replicated, members_failed);
         fgw_log_warn("blobs", "a store did not take a hold: %s",
                      error.message[0] != '\0' ? error.message : fgw_err_text(err));
     }
@@ -382,8 +78,6 @@ static enum fgw_err hold_set(struct set_hold *all)
         full = full && (all->errs[i] == FGW_OK || all->errs[i] == FGW_ERR_NOSPACE);
     }
     if (durable >= all->set->needed) {
-        (void)atomic_fetch_add(&all->replicated->counters.copies_missing,
-                               all->set->count - durable);
         return FGW_OK;
     }
     return full ? FGW_ERR_NOSPACE : FGW_ERR_UNAVAILABLE;
@@ -405,14 +99,14 @@ static enum fgw_err make_durable(struct fgw_blob_staged *staged)
     struct fgw_replicated *replicated = fgw_replicated_of(staged->blobs);
     const struct fgw_placement *placement = replicated->options.placement;
     struct fgw_error error;
-    uint64_t avoid[SET_ATTEMPTS];
+    uint64_t avoid[FGW_REPLICATED_SETS_TRIED];
     enum fgw_err err = FGW_OK;
     fgw_error_init(&error);
     if (state->durable) {
         return FGW_OK;
     }
     struct fgw_placement_set *set = fgw_arena_alloc(state->arena, sizeof *set);
-    for (size_t attempt = 0; attempt < SET_ATTEMPTS; attempt++) {
+    for (size_t attempt = 0; attempt < FGW_REPLICATED_SETS_TRIED; attempt++) {
         err = placement->choose(placement->context, state->replicas, avoid, attempt, set, &error);
         if (err != FGW_OK) {
             break;
@@ -420,17 +114,15 @@ static enum fgw_err make_durable(struct fgw_blob_staged *staged)
         struct set_hold all = set_hold_of(staged, set);
         err = hold_set(&all);
         if (err == FGW_OK) {
-            staged->extent.set = set->id;
-            staged->in_memory = false;
-            state->durable = true;
+            fgw_replicated_durable(staged, set, all.holders);
             break;
         }
         avoid[attempt] = set->id;
-        COUNT(replicated, sets_replaced);
+        FGW_REPLICATED_COUNT(replicated, sets_replaced);
     }
-    COUNT(replicated, writes);
+    FGW_REPLICATED_COUNT(replicated, writes);
     if (err != FGW_OK) {
-        COUNT(replicated, writes_failed);
+        FGW_REPLICATED_COUNT(replicated, writes_failed);
     }
     return err;
 }
@@ -447,7 +139,7 @@ static enum fgw_err stage_copy(struct fgw_blobs *blobs,
     struct fgw_storage_owner owner = *options->owner;
     owner.key = fgw_arena_copy(options->arena, owner.key);
     struct fgw_blob_staged staged =
-        make_staged(replicated, options->arena, options->replicas, &owner);
+        fgw_replicated_staged(replicated, options->arena, options->replicas, &owner);
     staged.extent = *source;
     staged.extent.number = options->extent_number;
     if (placement->resolve(placement->context, source->set, set) != FGW_OK) {
@@ -457,7 +149,7 @@ static enum fgw_err stage_copy(struct fgw_blobs *blobs,
     if (hold_set(&all) != FGW_OK) {
         return FGW_ERR_NOT_FOUND;
     }
-    ((struct staged_state *)staged.private_state)->durable = true;
+    fgw_replicated_durable(&staged, set, all.holders);
     *out_staged = staged;
     return FGW_OK;
 }
@@ -492,19 +184,16 @@ static void send_hint(void *arg)
     }
 }
 
-/* Nobody waits for a hint, and one that is lost is found by the sweeper. */
-static void release_extent(struct fgw_replicated *replicated, const struct fgw_storage_owner *owner,
-                           const struct fgw_extent *extent)
+static struct fgw_replicated_worker *this_worker(struct fgw_replicated *replicated)
 {
-    const struct fgw_placement *placement = replicated->options.placement;
-    struct fgw_replicated_worker *worker = &replicated->per_worker[fgw_worker_index()];
-    struct hint *hint = fgw_xcalloc(1, sizeof *hint);
-    if (worker->hints >= HINTS_MAX ||
-        placement->resolve(placement->context, extent->set, &hint->set) != FGW_OK) {
-        COUNT(replicated, hints_dropped);
-        fgw_xfree(hint);
-        return;
-    }
+    return &replicated->per_worker[fgw_worker_index()];
+}
+
+/* Takes the hint, whose set is filled in. */
+static void start_hint(struct fgw_replicated *replicated, struct hint *hint,
+                       const struct fgw_storage_owner *owner, const struct fgw_extent *extent)
+{
+    struct fgw_replicated_worker *worker = this_worker(replicated);
     hint->replicated = replicated;
     hint->worker = worker;
     hint->owner = *owner;
@@ -513,6 +202,32 @@ static void release_extent(struct fgw_replicated *replicated, const struct fgw_s
     hint->extent = *extent;
     worker->hints++;
     fgw_fiber_spawn(fgw_loop_current(), send_hint, hint);
+}
+
+/* Nobody waits for a hint, and one that is lost is found by the sweeper. */
+static void release_extent(struct fgw_replicated *replicated, const struct fgw_storage_owner *owner,
+                           const struct fgw_extent *extent)
+{
+    const struct fgw_placement *placement = replicated->options.placement;
+    struct hint *hint = fgw_xcalloc(1, sizeof *hint);
+    if (this_worker(replicated)->hints >= HINTS_MAX ||
+        placement->resolve(placement->context, extent->set, &hint->set) != FGW_OK) {
+        FGW_REPLICATED_COUNT(replicated, hints_dropped);
+        fgw_xfree(hint);
+        return;
+    }
+    start_hint(replicated, hint, owner, extent);
+}
+
+void fgw_replicated_release_at(struct fgw_replicated *replicated,
+                               const struct fgw_storage_owner *owner,
+                               const struct fgw_extent *extent, const struct fgw_placement_set *set)
+{
+    if (set->count > 0) {
+        struct hint *hint = fgw_xcalloc(1, sizeof *hint);
+        hint->set = *set;
+        start_hint(replicated, hint, owner, extent);
+    }
 }
 
 static void discard(struct fgw_blob_staged *staged)
@@ -540,10 +255,10 @@ static void release(struct fgw_blobs *blobs, const struct fgw_storage_owner *own
 /* -- life ---------------------------------------------------------------------------------------- */
 
 static const struct fgw_blobs_ops OPS = {
-    .stage_begin = stage_begin,
-    .stage_write = stage_write,
-    .stage_finish = stage_finish,
-    .stage_abort = stage_abort,
+    .stage_begin = fgw_replicated_stage_begin,
+    .stage_write = fgw_replicated_stage_write,
+    .stage_finish = fgw_replicated_stage_finish,
+    .stage_abort = fgw_replicated_stage_abort,
     .stage_copy = stage_copy,
     .make_durable = make_durable,
     .confirm = confirm,
@@ -551,6 +266,7 @@ static const struct fgw_blobs_ops OPS = {
     .release = release,
     .read_open = fgw_replicated_read_open,
     .read_next = fgw_replicated_read_next,
+    .read_leaf = fgw_replicated_read_leaf,
     .read_close = fgw_replicated_read_close,
 };
 
@@ -570,7 +286,7 @@ void fgw_blobs_replicated_stats(struct fgw_blobs *blobs, struct fgw_replicated_s
     *out_stats = (struct fgw_replicated_stats){
         READ(writes),          READ(writes_failed), READ(sets_replaced),  READ(members_failed),
         READ(copies_missing),  READ(reads),         READ(read_failovers), READ(reads_failed),
-        READ(digests_checked), READ(digests_wrong), READ(hints_dropped),
+        READ(digests_checked), READ(digests_wrong), READ(hints_dropped),  READ(restages),
     };
 #undef READ
 }

@@ -3,8 +3,8 @@
  *
  * Writing: blocks go to all members side by side while the next leaf is filled; finish and
  * make_durable succeed when set.needed members have bytes and hold durable. A member that fails or
- * makes no progress for FGW_REMOTE_STALL_MS is left out and reported; before the first block is
- * away another set is chosen, after it too few members end the write with UNAVAILABLE.
+ * makes no progress for FGW_REMOTE_STALL_MS is left out and reported; with too few members left the
+ * write moves to another set, also in the middle of its body (docs/design/cluster.md).
  * Reading: the best member, the next one from the same byte on after an error, a stall or a wrong
  * digest. Whole leaves are checked against the blob's root here, whoever sent them.
  * A member that is this process's own store is used without the network.
@@ -29,7 +29,8 @@ struct fgw_replicated_options {
 
 struct fgw_replicated_stats {
     uint64_t writes, writes_failed, sets_replaced, members_failed, copies_missing;
-    uint64_t reads, read_failovers, reads_failed, digests_checked, digests_wrong, hints_dropped;
+    uint64_t reads, read_failovers, reads_failed, digests_checked, digests_wrong, hints_dropped,
+        restages;
 };
 
 /* Options are copied, what they point to outlives the result. */

@@ -1,12 +1,16 @@
-/* replicated_internal.h: what member.c, replicated.c and replicated_read.c share. */
+/* replicated_internal.h: what member.c and the files replicated*.c share. */
 #ifndef FGW_BLOBS_REPLICATED_INTERNAL_H
 #define FGW_BLOBS_REPLICATED_INTERNAL_H
 
 #include <stdatomic.h>
 
+#include "blobs/leaf.h"
 #include "blobs/replicated.h"
+#include "cid/dag.h"
 #include "event/fiber.h"
 #include "event/workers.h"
+
+enum { FGW_REPLICATED_SETS_TRIED = 4, FGW_REPLICATED_RESTAGES_MAX = 16 };
 
 struct fgw_replicated_worker {
     unsigned hints; /* fibers under way */
@@ -20,9 +24,12 @@ struct fgw_replicated {
     struct {
         _Atomic uint64_t writes, writes_failed, sets_replaced, members_failed, copies_missing;
         _Atomic uint64_t reads, read_failovers, reads_failed, digests_checked, digests_wrong;
-        _Atomic uint64_t hints_dropped;
+        _Atomic uint64_t hints_dropped, restages;
     } counters;
 };
+
+#define FGW_REPLICATED_COUNT(replicated, name) \
+    (void)atomic_fetch_add(&(replicated)->counters.name, 1)
 
 static inline struct fgw_replicated *fgw_replicated_of(struct fgw_blobs *blobs)
 {
@@ -71,9 +78,11 @@ enum fgw_err fgw_member_writer_open(const struct fgw_member *member,
 enum fgw_err fgw_member_writer_add(struct fgw_member_writer *writer,
                                    const struct fgw_storage_block *block, bool leaf,
                                    struct fgw_error *error) FGW_MUST_CHECK;
+/* The hold's extent may be another one than the writer was opened for. */
 enum fgw_err fgw_member_writer_finish(const struct fgw_member *member,
-                                      struct fgw_member_writer *writer, const struct fgw_cid *root,
-                                      uint64_t size, struct fgw_error *error) FGW_MUST_CHECK;
+                                      struct fgw_member_writer *writer,
+                                      const struct fgw_member_hold *hold,
+                                      struct fgw_error *error) FGW_MUST_CHECK;
 void fgw_member_writer_close(struct fgw_member_writer *writer);
 enum fgw_err fgw_member_reader_open(const struct fgw_member *member,
                                     const struct fgw_extent *extent, uint64_t offset, uint64_t len,
@@ -87,6 +96,89 @@ void fgw_member_report(const struct fgw_member *member, enum fgw_err err,
 /* Runs fn(context, i) for i in [0, count) in fibers side by side and waits for all. */
 void fgw_member_run_all(unsigned count, void (*fn)(void *context, unsigned index), void *context);
 
+/* -- replicated_stage.c: a body on its way to a set ----------------------------------------------- */
+
+struct fgw_stage_lane {
+    struct fgw_blob_stage *stage;
+    struct fgw_member member;
+    struct fgw_member_writer writer;
+    enum fgw_err err; /* sticky: the member has left the write */
+};
+
+struct fgw_blob_stage {
+    struct fgw_blob_handle handle; /* first */
+    struct fgw_replicated *replicated;
+    struct fgw_arena *arena;
+    struct fgw_storage_owner owner;
+    uint64_t extent_number;
+    uint64_t size;
+    unsigned replicas;
+    struct fgw_error *error;
+    struct fgw_leaf leaf;  /* being filled */
+    struct fgw_leaf spare; /* being sent */
+    enum fgw_err failed;
+    /* once it is too large for memory */
+    bool open;
+    bool finished; /* the members were asked to finish the whole blob */
+    struct fgw_placement_set set;
+    struct fgw_stage_lane lanes[FGW_PLACEMENT_MEMBERS_MAX];
+    struct fgw_dag_builder *dag;
+    struct fgw_buf leaves; /* digests of the leaves sent */
+    uint64_t sent_bytes;   /* of them */
+    uint64_t nodes_sent;
+    unsigned restages;
+    /* the block on its way */
+    struct fgw_storage_block block;
+    bool block_is_leaf;
+    struct fgw_wait sending;
+    unsigned senders;
+    struct fgw_dag_root root; /* at the end */
+};
+
+enum fgw_err fgw_replicated_stage_begin(struct fgw_blobs *blobs,
+                                        const struct fgw_blob_stage_options *options,
+                                        struct fgw_blob_stage **out_stage,
+                                        struct fgw_error *error) FGW_MUST_CHECK;
+enum fgw_err fgw_replicated_stage_write(struct fgw_blob_stage *stage,
+                                        struct fgw_bytes bytes) FGW_MUST_CHECK;
+enum fgw_err fgw_replicated_stage_finish(struct fgw_blob_stage *stage,
+                                         struct fgw_blob_staged *out_staged) FGW_MUST_CHECK;
+void fgw_replicated_stage_abort(struct fgw_blob_stage *stage);
+
+/* A set and a writer at each of its members; FGW_OK when enough of them took it. After a failure
+ * close the lanes; stage->set.count is 0 when there was no set. */
+enum fgw_err fgw_stage_try_set(struct fgw_blob_stage *stage, const uint64_t *avoid,
+                               size_t avoided) FGW_MUST_CHECK;
+void fgw_stage_close_lanes(struct fgw_blob_stage *stage);
+unsigned fgw_stage_lanes_left(const struct fgw_blob_stage *stage);
+void fgw_stage_lane_failed(struct fgw_stage_lane *lane, enum fgw_err err,
+                           const struct fgw_error *error);
+/* To all members that are left; join waits for it and says whether enough are left. */
+void fgw_stage_send(struct fgw_blob_stage *stage, const struct fgw_storage_block *block, bool leaf);
+enum fgw_err fgw_stage_join(struct fgw_blob_stage *stage) FGW_MUST_CHECK;
+/* A fgw_dag_emit_fn with the stage as context. */
+enum fgw_err fgw_stage_add_node(void *stage, const struct fgw_cid *cid, struct fgw_bytes node);
+
+/* -- replicated_restage.c ------------------------------------------------------------------------ */
+
+/* Too few members are left: afterwards all that was sent is with the members of another set, and the
+ * stage goes on there. FGW_ERR_UNAVAILABLE, NOSPACE: nobody has it any more, or no set takes it. */
+enum fgw_err fgw_replicated_restage(struct fgw_blob_stage *stage) FGW_MUST_CHECK;
+
+/* -- replicated.c -------------------------------------------------------------------------------- */
+
+struct fgw_blob_staged fgw_replicated_staged(struct fgw_replicated *replicated,
+                                             struct fgw_arena *arena, unsigned replicas,
+                                             const struct fgw_storage_owner *owner);
+/* Bytes and hold are durable with these members of the set: enough of them. */
+void fgw_replicated_durable(struct fgw_blob_staged *staged, const struct fgw_placement_set *set,
+                            const bool *holders);
+/* A hint to the members of the set: this hold has no owner. In the background. */
+void fgw_replicated_release_at(struct fgw_replicated *replicated,
+                               const struct fgw_storage_owner *owner,
+                               const struct fgw_extent *extent,
+                               const struct fgw_placement_set *set);
+
 /* -- replicated_read.c --------------------------------------------------------------------------- */
 
 enum fgw_err fgw_replicated_read_open(struct fgw_blobs *blobs, const struct fgw_extent *extent,
@@ -95,6 +187,12 @@ enum fgw_err fgw_replicated_read_open(struct fgw_blobs *blobs, const struct fgw_
 enum fgw_err fgw_replicated_read_next(struct fgw_blob_reader *reader, uint64_t offset, size_t want,
                                       bool prefer_memory,
                                       struct fgw_storage_run *out_run) FGW_MUST_CHECK;
+enum fgw_err fgw_replicated_read_leaf(struct fgw_blob_reader *reader, uint64_t leaf,
+                                      uint8_t out_digest[FGW_SHA256_SIZE]) FGW_MUST_CHECK;
 void fgw_replicated_read_close(struct fgw_blob_reader *reader);
+/* From these members only. */
+struct fgw_blob_reader *fgw_replicated_read_over(struct fgw_replicated *replicated,
+                                                 const struct fgw_extent *extent,
+                                                 const struct fgw_placement_set *set);
 
 #endif

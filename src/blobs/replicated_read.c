@@ -55,15 +55,31 @@ static enum fgw_err resolve(struct fgw_blob_reader *reader)
     }
 }
 
-enum fgw_err fgw_replicated_read_open(struct fgw_blobs *blobs, const struct fgw_extent *extent,
-                                      struct fgw_blob_reader **out_reader, struct fgw_error *error)
+static struct fgw_blob_reader *new_reader(struct fgw_replicated *replicated,
+                                          const struct fgw_extent *extent)
 {
     struct fgw_blob_reader *reader = fgw_xcalloc(1, sizeof *reader);
-    reader->handle.ops = blobs->ops;
-    reader->replicated = fgw_replicated_of(blobs);
+    reader->handle.ops = replicated->base.ops;
+    reader->replicated = replicated;
     reader->extent = *extent;
     reader->last_failure = FGW_ERR_UNAVAILABLE;
     fgw_buf_init(&reader->leaves, 0);
+    return reader;
+}
+
+struct fgw_blob_reader *fgw_replicated_read_over(struct fgw_replicated *replicated,
+                                                 const struct fgw_extent *extent,
+                                                 const struct fgw_placement_set *set)
+{
+    struct fgw_blob_reader *reader = new_reader(replicated, extent);
+    reader->set = *set;
+    return reader;
+}
+
+enum fgw_err fgw_replicated_read_open(struct fgw_blobs *blobs, const struct fgw_extent *extent,
+                                      struct fgw_blob_reader **out_reader, struct fgw_error *error)
+{
+    struct fgw_blob_reader *reader = new_reader(fgw_replicated_of(blobs), extent);
     if (resolve(reader) != FGW_OK) {
         fgw_xfree(reader);
         return fgw_error_set(error, FGW_ERR_UNAVAILABLE,
@@ -169,13 +185,26 @@ static enum fgw_err prove_leaves(struct fgw_blob_reader *reader)
     return err;
 }
 
-static enum fgw_err load_leaves(struct fgw_blob_reader *reader, struct fgw_error *error)
+static enum fgw_err local_leaves(struct fgw_blob_reader *reader, struct fgw_error *error)
+{
+    struct fgw_member_reader stream = {NULL, NULL};
+    uint8_t digest[FGW_SHA256_SIZE];
+    enum fgw_err err =
+        fgw_member_reader_open(&reader->member, &reader->extent, 0, 0, &stream, error);
+    for (uint64_t i = 0; i < leaf_count(reader) && err == FGW_OK; i++) {
+        err = fgw_storage_reader_leaf(stream.local, i, digest);
+        (void)fgw_buf_append(&reader->leaves, fgw_bytes(digest, sizeof digest));
+    }
+    fgw_member_reader_close(&stream);
+    return err;
+}
+
+static enum fgw_err remote_leaves(struct fgw_blob_reader *reader, struct fgw_error *error)
 {
     struct fgw_remote_target target = {fgw_member_of(&reader->member), reader->set.id,
                                        reader->set.epoch};
     uint64_t count = leaf_count(reader);
     enum fgw_err err = FGW_OK;
-    fgw_buf_clear(&reader->leaves);
     while (err == FGW_OK && reader->leaves.len < count * FGW_SHA256_SIZE) {
         size_t before = reader->leaves.len;
         err = fgw_remote_leaves(reader->replicated->options.remotes, &target, &reader->extent.root,
@@ -185,6 +214,15 @@ static enum fgw_err load_leaves(struct fgw_blob_reader *reader, struct fgw_error
             err = FGW_ERR_CORRUPT;
         }
     }
+    return err;
+}
+
+static enum fgw_err load_leaves(struct fgw_blob_reader *reader, struct fgw_error *error)
+{
+    bool local =
+        fgw_member_of(&reader->member)->local && reader->replicated->options.storage != NULL;
+    fgw_buf_clear(&reader->leaves);
+    enum fgw_err err = local ? local_leaves(reader, error) : remote_leaves(reader, error);
     if (err == FGW_OK) {
         err = prove_leaves(reader);
     }
@@ -333,4 +371,29 @@ enum fgw_err fgw_replicated_read_next(struct fgw_blob_reader *reader, uint64_t o
         }
         member_failed(reader, err, &error);
     }
+}
+
+enum fgw_err fgw_replicated_read_leaf(struct fgw_blob_reader *reader, uint64_t leaf,
+                                      uint8_t out_digest[FGW_SHA256_SIZE])
+{
+    if (leaf > 0 && leaf >= leaf_count(reader)) {
+        return FGW_ERR_NOT_FOUND;
+    }
+    if (fgw_cid_codec(&reader->extent.root) == FGW_CODEC_RAW) {
+        memcpy(out_digest, fgw_cid_digest(&reader->extent.root), FGW_SHA256_SIZE);
+        return FGW_OK;
+    }
+    while (!reader->has_leaves) {
+        struct fgw_error error;
+        fgw_error_init(&error);
+        if (!reader->streaming && !pick_member(reader)) {
+            return nobody_left(reader);
+        }
+        enum fgw_err err = load_leaves(reader, &error);
+        if (err != FGW_OK) {
+            member_failed(reader, err, &error);
+        }
+    }
+    memcpy(out_digest, reader->leaves.ptr + leaf * FGW_SHA256_SIZE, FGW_SHA256_SIZE);
+    return FGW_OK;
 }

@@ -6,24 +6,24 @@
 
 #include "base/bytes.h"
 
-enum fgw_chunked_state {
-    FGW_CHUNKED_SIZE_FIRST,
-    FGW_CHUNKED_SIZE,
-    FGW_CHUNKED_EXTENSION,
-    FGW_CHUNKED_SIZE_LF,
-    FGW_CHUNKED_DATA,
-    FGW_CHUNKED_DATA_CR,
-    FGW_CHUNKED_DATA_LF,
-    FGW_CHUNKED_TRAILER_START,
-    FGW_CHUNKED_TRAILER,
-    FGW_CHUNKED_TRAILER_LF,
-    FGW_CHUNKED_END_LF,
-    FGW_CHUNKED_DONE
+enum fgw_http_chunked_state {
+    FGW_HTTP_CHUNKED_SIZE_FIRST,
+    FGW_HTTP_CHUNKED_SIZE,
+    FGW_HTTP_CHUNKED_EXTENSION,
+    FGW_HTTP_CHUNKED_SIZE_LF,
+    FGW_HTTP_CHUNKED_DATA,
+    FGW_HTTP_CHUNKED_DATA_CR,
+    FGW_HTTP_CHUNKED_DATA_LF,
+    FGW_HTTP_CHUNKED_TRAILER_START,
+    FGW_HTTP_CHUNKED_TRAILER,
+    FGW_HTTP_CHUNKED_TRAILER_LF,
+    FGW_HTTP_CHUNKED_END_LF,
+    FGW_HTTP_CHUNKED_DONE
 };
 
 /* Zero-initialise for each body. */
-struct fgw_chunked {
-    enum fgw_chunked_state state;
+struct fgw_http_chunked {
+    enum fgw_http_chunked_state state;
     unsigned size_digits;
     uint64_t left;      /* of the chunk */
     size_t extra_bytes; /* extensions and trailers so far */
@@ -33,7 +33,7 @@ struct fgw_chunked {
 /* Takes from the front of *input. FGW_OK with a piece of data (at least one byte, a view of the
  * input); FGW_ERR_AGAIN when the input is used up; FGW_ERR_END when the body is complete (*input
  * is then what follows it); FGW_ERR_BAD_REQUEST for broken coding. */
-enum fgw_err fgw_chunked_next(struct fgw_chunked *chunked, struct fgw_bytes *input,
-                              struct fgw_bytes *out_piece) FGW_MUST_CHECK;
+enum fgw_err fgw_http_chunked_next(struct fgw_http_chunked *chunked, struct fgw_bytes *input,
+                                   struct fgw_bytes *out_piece) FGW_MUST_CHECK;
 
 #endif

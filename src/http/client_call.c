@@ -23,7 +23,7 @@ struct fgw_http_call {
     bool keep;              /* as far as the answer's head allows */
     enum answer_body body;
     uint64_t left_to_read;
-    struct fgw_chunked chunked;
+    struct fgw_http_chunked chunked;
     enum fgw_err ended; /* FGW_OK while there may be more of the answer */
     uint8_t *input;
     size_t input_size;
@@ -251,7 +251,7 @@ static enum fgw_err take_piece(struct fgw_http_call *call, struct fgw_bytes *out
     struct fgw_bytes rest = view;
     enum fgw_err err = view.len > 0 ? FGW_OK : FGW_ERR_AGAIN;
     if (call->body == BODY_CHUNKED) {
-        err = fgw_chunked_next(&call->chunked, &rest, out_piece);
+        err = fgw_http_chunked_next(&call->chunked, &rest, out_piece);
         err = err == FGW_ERR_BAD_REQUEST ? FGW_ERR_PARSE : err;
     } else if (call->body == BODY_LENGTH) {
         size_t len = call->left_to_read < view.len ? (size_t)call->left_to_read : view.len;

@@ -222,7 +222,7 @@ static enum fgw_err take_piece(struct fgw_http_body *body, struct fgw_http_input
         return FGW_OK;
     }
     size_t before = view.len;
-    enum fgw_err err = fgw_chunked_next(&body->chunked, &view, out_piece);
+    enum fgw_err err = fgw_http_chunked_next(&body->chunked, &view, out_piece);
     input->start += before - view.len;
     return err;
 }
@@ -268,11 +268,11 @@ bool fgw_http_body_is_drainable(const struct fgw_http_exchange *exchange)
         return body->remaining <= FGW_HTTP_DRAIN_MAX && is_coming;
     }
     /* of unknown length: only when its end is here already */
-    struct fgw_chunked ahead = body->chunked;
+    struct fgw_http_chunked ahead = body->chunked;
     struct fgw_bytes piece;
     enum fgw_err err;
     do {
-        err = fgw_chunked_next(&ahead, &view, &piece);
+        err = fgw_http_chunked_next(&ahead, &view, &piece);
     } while (err == FGW_OK);
     return err == FGW_ERR_END;
 }

@@ -102,7 +102,7 @@ enum fgw_http_body_kind { FGW_HTTP_BODY_NONE, FGW_HTTP_BODY_LENGTH, FGW_HTTP_BOD
 struct fgw_http_body {
     enum fgw_http_body_kind kind;
     uint64_t remaining;
-    struct fgw_chunked chunked;
+    struct fgw_http_chunked chunked;
     bool continue_wanted; /* the client waits for 100 Continue */
     enum fgw_err ended;   /* FGW_OK while there may be more; the answer of every later read */
     uint64_t window_waited_ms;

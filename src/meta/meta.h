@@ -287,6 +287,21 @@ struct fgw_upload_list {
     bool truncated;
 };
 
+/* -- liveness -------------------------------------------------------------------------------- */
+
+enum { FGW_META_LIVE_SETS = 16 };
+
+/* Who names a blob for an owner (storage.md section 5). */
+struct fgw_blob_live {
+    bool live;
+    bool any_set;    /* an open upload: its parts may lie, or come to lie, on any set */
+    unsigned count;  /* sets that the rows name it on, each once */
+    uint64_t sets[FGW_META_LIVE_SETS]; /* 0: this process's own store */
+};
+/* Adds the sets on which these extents name the blob; live when there is one. */
+void fgw_blob_live_note(struct fgw_blob_live *live, const struct fgw_extent *extents, size_t count,
+                        const struct fgw_cid *root);
+
 /* -- the contract ---------------------------------------------------------------------------- */
 
 /* All results in `arena`. out_ parameters are untouched unless FGW_OK. */
@@ -394,10 +409,11 @@ struct fgw_meta_ops {
                              struct fgw_access_key **out_keys, size_t *out_count,
                              struct fgw_error *error);
 
-    /* Does this owner's row still name this blob? Linearizable (storage.md section 5). */
+    /* Does a row of this owner still name this blob, and on which sets? Linearizable (storage.md
+     * section 5). */
     enum fgw_err (*blob_live)(struct fgw_meta *meta, struct fgw_arena *arena,
                               const struct fgw_storage_owner *owner, const struct fgw_cid *root,
-                              bool *out_live);
+                              struct fgw_blob_live *out_live);
     /* FGW_OK when requests can be served; else why not, in error. */
     enum fgw_err (*ready)(struct fgw_meta *meta, struct fgw_error *error);
     void (*free)(struct fgw_meta *meta);

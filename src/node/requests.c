@@ -71,6 +71,20 @@ static enum fgw_err hold_copy(struct fgw_node_session *session, struct fgw_bytes
 
 /* -- hints --------------------------------------------------------------------------------------- */
 
+static void release_hold(struct fgw_node_session *session, const struct fgw_blockapi_owner *from,
+                         const struct fgw_cid *root)
+{
+    struct fgw_storage *storage = session->owner->storage;
+    struct fgw_storage_owner owner = fgw_node_owner(from);
+    if ((from->extent & FGW_EXTENT_TEMPORARY) == 0) {
+        fgw_storage_release_hint(storage, &owner, from->extent, root);
+    } else if (fgw_node_may_acknowledge(session->owner) == FGW_OK) {
+        fgw_node_working_begin(session);
+        (void)!fgw_storage_release(storage, owner.owner_id, from->extent, root);
+        fgw_node_working_end(session);
+    }
+}
+
 /* CONFIRM and RELEASE. A confirmed hold needs no question before the sweeper's: nothing to do. For a
  * released one the store asks the metadata before it acts. */
 static enum fgw_err hints(struct fgw_node_session *session, bool release, struct fgw_bytes rest)
@@ -88,8 +102,7 @@ static enum fgw_err hints(struct fgw_node_session *session, bool release, struct
             err = fgw_blockapi_take_cid(&rest, &root);
         }
         if (err == FGW_OK && release) {
-            struct fgw_storage_owner owner = fgw_node_owner(&from);
-            fgw_storage_release_hint(session->owner->storage, &owner, from.extent, &root);
+            release_hold(session, &from, &root);
         }
     }
     return err == FGW_OK ? fgw_node_answer(session, FGW_OK, NULL, fgw_bytes(NULL, 0)) : err;

@@ -75,8 +75,10 @@ enum fgw_err fgw_node_write_finish(struct fgw_node_session *session, struct fgw_
 {
     struct fgw_cid root;
     uint64_t size;
+    uint64_t extent;
     if (!session->writing || fgw_blockapi_take_cid(&rest, &root) != FGW_OK ||
-        fgw_blockapi_take_u64(&rest, &size) != FGW_OK) {
+        fgw_blockapi_take_u64(&rest, &size) != FGW_OK ||
+        fgw_blockapi_take_u64(&rest, &extent) != FGW_OK) {
         return FGW_ERR_PARSE;
     }
     if (session->write_answered) {
@@ -84,6 +86,7 @@ enum fgw_err fgw_node_write_finish(struct fgw_node_session *session, struct fgw_
         return FGW_OK;
     }
     fgw_node_working_begin(session);
+    fgw_storage_writer_set_extent(session->writer, extent);
     enum fgw_err err = fgw_storage_writer_finish(session->writer, &root, size);
     if (err == FGW_OK) {
         err = fgw_node_may_acknowledge(session->owner);

@@ -11,6 +11,7 @@
 #include "s3/etag.h"
 #include "s3/late.h"
 #include "s3/multipart.h"
+#include "s3/object_cid.h"
 #include "s3/object_info.h"
 #include "s3/op.h"
 #include "s3/xml_write.h"
@@ -83,9 +84,9 @@ static bool matches(const struct fgw_s3_listed_part *listed, const struct fgw_pa
 {
     bool comparable = listed->checksum.algorithm != FGW_CHECKSUM_NONE &&
                       part->checksum.algorithm != FGW_CHECKSUM_NONE;
-    if (comparable && (listed->checksum.algorithm != part->checksum.algorithm ||
-                       memcmp(listed->checksum.bytes, part->checksum.bytes,
-                              part->checksum.len) != 0)) {
+    if (comparable &&
+        (listed->checksum.algorithm != part->checksum.algorithm ||
+         memcmp(listed->checksum.bytes, part->checksum.bytes, part->checksum.len) != 0)) {
         return false;
     }
     return memcmp(md5, part->md5, FGW_MD5_SIZE) == 0;
@@ -111,9 +112,8 @@ static enum fgw_err pick_parts(struct fgw_s3_request *request, struct completion
             return err;
         }
         struct fgw_object_part *part = &completion->parts[i];
-        *part = (struct fgw_object_part){.number = listed->number,
-                                         .size = stored[at].size,
-                                         .checksum = stored[at].checksum};
+        *part = (struct fgw_object_part){
+            .number = listed->number, .size = stored[at].size, .checksum = stored[at].checksum};
         memcpy(part->md5, md5, sizeof part->md5);
         completion->extents[i] = stored[at].extent;
     }
@@ -177,9 +177,8 @@ static enum fgw_err whole_checksum(struct fgw_s3_request *request, struct comple
                                    struct fgw_checksum_value *out_value)
 {
     const struct fgw_upload *upload = &completion->upload;
-    enum fgw_err err =
-        fgw_s3_combine_checksums(upload->checksum_algorithm, upload->checksum_type,
-                                 completion->parts, completion->count, out_value);
+    enum fgw_err err = fgw_s3_combine_checksums(upload->checksum_algorithm, upload->checksum_type,
+                                                completion->parts, completion->count, out_value);
     if (err != FGW_OK) {
         return fgw_error_set(&request->error, FGW_ERR_INVALID_REQUEST,
                              "The upload was created with the checksum algorithm %s, which a part "
@@ -187,25 +186,6 @@ static enum fgw_err whole_checksum(struct fgw_s3_request *request, struct comple
                              fgw_s3_checksum_name(upload->checksum_algorithm));
     }
     return check_expected(request, out_value, completion->count);
-}
-
-/* Known here when the bytes of one part are the whole object: then its tree is the object's. */
-static void find_cid(const struct completion *completion, struct fgw_object *object)
-{
-    const struct fgw_extent *whole = NULL;
-    for (size_t i = 0; i < completion->count; i++) {
-        if (completion->extents[i].size > 0 || completion->count == 1) {
-            if (whole != NULL) {
-                return;
-            }
-            whole = &completion->extents[i];
-        }
-    }
-    if (whole != NULL) {
-        object->cid = whole->root;
-        object->has_cid = true;
-        object->canonical_cid = true;
-    }
 }
 
 static enum fgw_err make_object(struct fgw_s3_request *request, struct completion *completion)
@@ -219,13 +199,14 @@ static enum fgw_err make_object(struct fgw_s3_request *request, struct completio
     if (err == FGW_OK) {
         err = whole_checksum(request, completion, &object->checksum);
     }
-    object->etag =
-        fgw_s3_multipart_etag(request->arena, completion->parts, completion->count);
+    object->etag = fgw_s3_multipart_etag(request->arena, completion->parts, completion->count);
     object->parts = completion->parts;
     object->part_count = completion->count;
     object->extents = completion->extents;
     object->extent_count = completion->count;
-    find_cid(completion, object);
+    if (err == FGW_OK) {
+        fgw_s3_find_object_cid(request->s3->blobs, object);
+    }
     return err;
 }
 
@@ -255,9 +236,8 @@ static enum fgw_err complete(struct fgw_s3_request *request, void *context)
         fgw_arena_zalloc(request->arena, completion->count * sizeof *completion->parts);
     completion->extents =
         fgw_arena_zalloc(request->arena, completion->count * sizeof *completion->extents);
-    enum fgw_err err =
-        meta->ops->part_list(meta, request->arena, &completion->upload, 0, 0, false, &stored,
-                             &stored_count, &truncated, &request->error);
+    enum fgw_err err = meta->ops->part_list(meta, request->arena, &completion->upload, 0, 0, false,
+                                            &stored, &stored_count, &truncated, &request->error);
     if (err == FGW_OK) {
         err = pick_parts(request, completion, stored, stored_count);
     }
@@ -315,8 +295,7 @@ static enum fgw_err answer_again(struct fgw_s3_request *request, struct completi
     completion->parts =
         fgw_arena_zalloc(request->arena, completion->count * sizeof *completion->parts);
     for (size_t i = 0; i < completion->count; i++) {
-        enum fgw_err err =
-            take_md5(request, &completion->listed[i], completion->parts[i].md5);
+        enum fgw_err err = take_md5(request, &completion->listed[i], completion->parts[i].md5);
         if (err != FGW_OK) {
             return err;
         }

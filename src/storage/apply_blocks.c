@@ -36,8 +36,8 @@ static bool is_inline_owner(const struct fgw_block_row *row, const struct fgw_ap
                memcmp(row->list_id, ref->list_id, sizeof row->list_id) == 0;
     }
     return row->owner_kind == FGW_BLOCK_OWNED && row->owner.extent == ref->owner->extent &&
-           memcmp(row->owner.address.owner_id, ref->owner->address.owner_id,
-                  FGW_STORAGE_ID_SIZE) == 0;
+           memcmp(row->owner.address.owner_id, ref->owner->address.owner_id, FGW_STORAGE_ID_SIZE) ==
+               0;
 }
 
 static struct fgw_row_key ref_key(const uint8_t *digest, const struct fgw_apply_ref *ref)
@@ -78,6 +78,22 @@ static enum fgw_err add_ref_row(struct fgw_apply *apply, const uint8_t *digest,
         fgw_apply_put(apply, &key);
     }
     return FGW_OK;
+}
+
+/* The place in the row is free: an owner may still stand in a row of its own. */
+static enum fgw_err stands_in_ref_row(struct fgw_apply *apply, const struct fgw_block_row *row,
+                                      const uint8_t *digest, const struct fgw_apply_ref *ref,
+                                      bool *out_stands)
+{
+    struct fgw_ref_row found;
+    if (row->owner_kind != FGW_BLOCK_UNOWNED || row->refs == 0 || ref->list_id != NULL) {
+        *out_stands = false;
+        return FGW_OK;
+    }
+    struct fgw_row_key key = ref_key(digest, ref);
+    enum fgw_err err = get_ref(apply, &key, &found);
+    *out_stands = err == FGW_OK;
+    return err == FGW_ERR_NOT_FOUND ? FGW_OK : err;
 }
 
 static void move_row(struct fgw_apply *apply, struct fgw_block_row *row, uint64_t group,
@@ -132,7 +148,11 @@ enum fgw_err fgw_apply_add_ref(struct fgw_apply *apply, const struct fgw_item_bl
         fgw_apply_delete(apply, &queued);
         row.released_at = 0;
     }
-    if (row.owner_kind == FGW_BLOCK_UNOWNED) {
+    bool in_ref_row = false;
+    err = stands_in_ref_row(apply, &row, block->digest, ref, &in_ref_row);
+    if (err != FGW_OK || in_ref_row) {
+        added = false;
+    } else if (row.owner_kind == FGW_BLOCK_UNOWNED) {
         set_inline_owner(&row, ref);
     } else if (is_inline_owner(&row, ref)) {
         added = ref->list_id != NULL;

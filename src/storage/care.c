@@ -131,6 +131,11 @@ static uint64_t count_figures(struct fgw_care *care)
     return FIGURES_MS;
 }
 
+static uint64_t sweep_holds(struct fgw_care *care)
+{
+    return fgw_sweep_care(care->storage, care->live, care->live_context);
+}
+
 /* -- hints --------------------------------------------------------------------------------------- */
 
 static struct hint *next_hint(struct fgw_care *care)
@@ -145,19 +150,12 @@ static struct hint *next_hint(struct fgw_care *care)
 /* What fails is left to the sweeper. */
 static void follow_hint(struct fgw_care *care, const struct hint *hint)
 {
-    bool live = true;
-    if (care->live(care->live_context, &hint->owner, &hint->root, &live) != FGW_OK || live) {
+    enum fgw_storage_liveness live = FGW_STORAGE_HERE;
+    if (care->live(care->live_context, &hint->owner, &hint->root, &live) != FGW_OK ||
+        (live != FGW_STORAGE_ABSENT && live != FGW_STORAGE_ELSEWHERE)) {
         return;
     }
-    struct fgw_buf items;
-    struct fgw_item_release release = {.extent = hint->extent,
-                                       .codec = (uint8_t)fgw_cid_codec(&hint->root)};
-    memcpy(release.owner_id, hint->owner.owner_id, sizeof release.owner_id);
-    memcpy(release.digest, fgw_cid_digest(&hint->root), sizeof release.digest);
-    fgw_buf_init(&items, 0);
-    fgw_item_put_release(&items, &release);
-    (void)!fgw_storage_commit_items(care->storage, "release", &items);
-    fgw_buf_deinit(&items);
+    (void)!fgw_storage_release(care->storage, hint->owner.owner_id, hint->extent, &hint->root);
 }
 
 static uint64_t follow_hints(struct fgw_care *care)
@@ -284,10 +282,9 @@ static void *thread_main(void *arg)
 struct fgw_care *fgw_care_new(struct fgw_storage *storage)
 {
     static uint64_t (*const RUN[FGW_CARE_JOBS])(struct fgw_care *) = {
-        [FGW_CARE_SYNC] = sync_index,
-        [FGW_CARE_RELEASE] = release_dead,
-        [FGW_CARE_HINTS] = follow_hints,
-        [FGW_CARE_FIGURES] = count_figures,
+        [FGW_CARE_SYNC] = sync_index,    [FGW_CARE_RELEASE] = release_dead,
+        [FGW_CARE_HINTS] = follow_hints, [FGW_CARE_FIGURES] = count_figures,
+        [FGW_CARE_SWEEP] = sweep_holds,
     };
     struct fgw_care *care = fgw_xcalloc(1, sizeof *care);
     care->storage = storage;

@@ -7,8 +7,14 @@
 
 struct fgw_care;
 
-enum fgw_care_job { FGW_CARE_SYNC, FGW_CARE_RELEASE, FGW_CARE_HINTS, FGW_CARE_FIGURES,
-                    FGW_CARE_JOBS };
+enum fgw_care_job {
+    FGW_CARE_SYNC,
+    FGW_CARE_RELEASE,
+    FGW_CARE_HINTS,
+    FGW_CARE_FIGURES,
+    FGW_CARE_SWEEP,
+    FGW_CARE_JOBS
+};
 
 /* Not started yet. */
 struct fgw_care *fgw_care_new(struct fgw_storage *storage);

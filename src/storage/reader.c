@@ -15,7 +15,8 @@ struct fgw_storage_reader {
     bool many; /* more than one block: blob is set, session open */
     struct fgw_session session;
     struct fgw_blob_row blob;
-    struct fgw_buf slice; /* a row of leaf digests */
+    struct fgw_buf slice; /* a row of digests */
+    enum fgw_list_kind slice_kind;
     uint64_t slice_first;
     /* the leaf at hand */
     uint64_t leaf; /* UINT64_MAX: none */
@@ -89,25 +90,37 @@ static enum fgw_err place_of(struct fgw_storage *storage, const uint8_t *digest,
     return err;
 }
 
+/* Makes reader->slice the one that block `index` of the list stands in. */
+static enum fgw_err load_slice(struct fgw_storage_reader *reader, enum fgw_list_kind kind,
+                               uint64_t index)
+{
+    uint64_t first = index - index % FGW_SLICE_BLOCKS;
+    if (reader->slice.len > 0 && reader->slice_kind == kind && reader->slice_first == first) {
+        return FGW_OK;
+    }
+    struct fgw_row_key key = fgw_row_key_slice(reader->blob.list_id, (uint8_t)kind, first);
+    fgw_buf_clear(&reader->slice);
+    enum fgw_err err = fgw_storage_index_get(reader->storage, &key, &reader->slice);
+    if (err != FGW_OK) {
+        fgw_buf_clear(&reader->slice);
+        return err;
+    }
+    reader->slice_kind = kind;
+    reader->slice_first = first;
+    return FGW_OK;
+}
+
 static enum fgw_err leaf_digest(struct fgw_storage_reader *reader, uint64_t leaf)
 {
     if (!reader->many) {
         memcpy(reader->digest, fgw_cid_digest(&reader->root), sizeof reader->digest);
         return FGW_OK;
     }
-    uint64_t first = leaf - leaf % FGW_SLICE_BLOCKS;
-    if (reader->slice.len == 0 || reader->slice_first != first) {
-        struct fgw_row_key key =
-            fgw_row_key_slice(reader->blob.list_id, FGW_LIST_LEAVES, first);
-        fgw_buf_clear(&reader->slice);
-        enum fgw_err err = fgw_storage_index_get(reader->storage, &key, &reader->slice);
-        if (err != FGW_OK) {
-            fgw_buf_clear(&reader->slice);
-            return err;
-        }
-        reader->slice_first = first;
+    enum fgw_err err = load_slice(reader, FGW_LIST_LEAVES, leaf);
+    if (err != FGW_OK) {
+        return err;
     }
-    size_t at = 1 + (size_t)(leaf - first) * FGW_SHA256_SIZE;
+    size_t at = 1 + (size_t)(leaf - reader->slice_first) * FGW_SHA256_SIZE;
     if (reader->slice.len < at + FGW_SHA256_SIZE) {
         return FGW_ERR_CORRUPT;
     }
@@ -200,14 +213,13 @@ static enum fgw_err check_leaf(struct fgw_storage_reader *reader, bool in_memory
     return err;
 }
 
-static void report_damage(const struct fgw_storage_reader *reader)
+static void report_damage(const uint8_t *digest, const struct fgw_storage_place *place)
 {
     char text[FGW_CID_TEXT_SIZE];
-    struct fgw_cid cid = fgw_cid_make(FGW_CODEC_RAW, reader->digest);
+    struct fgw_cid cid = fgw_cid_make(FGW_CODEC_RAW, digest);
     fgw_cid_text(&cid, text);
     fgw_log_error("storage", "block %s is damaged: group %llu offset %llu", text,
-                  (unsigned long long)reader->place.group,
-                  (unsigned long long)reader->place.offset);
+                  (unsigned long long)place->group, (unsigned long long)place->offset);
 }
 
 /* Makes `leaf` the leaf at hand, checked. What does not check where it was said to be may have been
@@ -226,7 +238,7 @@ static enum fgw_err use_leaf(struct fgw_storage_reader *reader, uint64_t leaf, b
         err = find_leaf(reader, leaf);
         if (err == FGW_OK && tried.group == reader->place.group &&
             tried.offset == reader->place.offset) {
-            report_damage(reader);
+            report_damage(reader->digest, &reader->place);
             /* else a body that is stored again would be taken for stored already */
             fgw_storage_mark_bad(reader->storage, reader->digest, tried.group, tried.offset);
             err = FGW_ERR_CORRUPT;
@@ -238,8 +250,9 @@ static enum fgw_err use_leaf(struct fgw_storage_reader *reader, uint64_t leaf, b
     return err;
 }
 
-enum fgw_err fgw_storage_reader_next(struct fgw_storage_reader *reader, uint64_t offset, size_t want,
-                                     bool prefer_memory, struct fgw_storage_run *out_run)
+enum fgw_err fgw_storage_reader_next(struct fgw_storage_reader *reader, uint64_t offset,
+                                     size_t want, bool prefer_memory,
+                                     struct fgw_storage_run *out_run)
 {
     if (offset >= reader->size) {
         return FGW_ERR_END;
@@ -281,6 +294,94 @@ enum fgw_err fgw_storage_reader_leaf(struct fgw_storage_reader *reader, uint64_t
     return err;
 }
 
+uint64_t fgw_storage_reader_blocks(const struct fgw_storage_reader *reader, bool leaves)
+{
+    if (!reader->many) {
+        return leaves ? 1 : 0;
+    }
+    return leaves ? reader->blob.leaves : reader->blob.nodes;
+}
+
+enum fgw_err fgw_storage_reader_digests(struct fgw_storage_reader *reader, bool leaves,
+                                        uint64_t first, size_t max,
+                                        uint8_t (*out_digests)[FGW_SHA256_SIZE], size_t *out_count)
+{
+    if (first >= fgw_storage_reader_blocks(reader, leaves) || max == 0) {
+        return FGW_ERR_NOT_FOUND;
+    }
+    if (!reader->many) {
+        memcpy(out_digests[0], fgw_cid_digest(&reader->root), FGW_SHA256_SIZE);
+        *out_count = 1;
+        return FGW_OK;
+    }
+    enum fgw_err err = load_slice(reader, leaves ? FGW_LIST_LEAVES : FGW_LIST_NODES, first);
+    if (err != FGW_OK) {
+        return err == FGW_ERR_NOT_FOUND ? FGW_ERR_CORRUPT : err;
+    }
+    size_t at = 1 + (size_t)(first - reader->slice_first) * FGW_SHA256_SIZE;
+    size_t left = reader->slice.len < at ? 0 : (reader->slice.len - at) / FGW_SHA256_SIZE;
+    if (left == 0) {
+        return FGW_ERR_CORRUPT;
+    }
+    *out_count = left < max ? left : max;
+    memcpy(out_digests, reader->slice.ptr + at, *out_count * FGW_SHA256_SIZE);
+    return FGW_OK;
+}
+
+/* -- one block by its CID ------------------------------------------------------------------------ */
+
+static enum fgw_err read_at(struct fgw_storage *storage, const struct fgw_storage_place *place,
+                            const uint8_t *digest, struct fgw_buf *out, struct fgw_bytes *out_bytes)
+{
+    struct fgw_group_block block = {digest, place->offset, place->len, place->crc32c};
+    size_t size = fgw_group_section_size(place->len);
+    struct fgw_group_file *file;
+    fgw_buf_clear(out);
+    enum fgw_err err = fgw_buf_reserve(out, size);
+    if (err == FGW_OK) {
+        err = fgw_group_files_acquire(&storage->files, place->group, &file);
+        err = err == FGW_ERR_NOT_FOUND ? FGW_ERR_CORRUPT : err;
+    }
+    if (err != FGW_OK) {
+        return err;
+    }
+    err = fgw_read_bytes(storage->pool, file->fd, place->offset, out->ptr, size);
+    fgw_group_files_release(&storage->files, file);
+    if (err == FGW_OK) {
+        out->len = size;
+        err = fgw_group_check_section(fgw_buf_bytes(out), &block, out_bytes);
+    }
+    return err == FGW_ERR_END ? FGW_ERR_CORRUPT : err;
+}
+
+enum fgw_err fgw_storage_read_block(struct fgw_storage *storage, const struct fgw_cid *cid,
+                                    struct fgw_buf *out, struct fgw_storage_block *out_block)
+{
+    const uint8_t *digest = fgw_cid_digest(cid);
+    struct fgw_storage_place tried = {0};
+    struct fgw_bytes bytes;
+    for (;;) {
+        struct fgw_storage_place place = {0};
+        enum fgw_err err = place_of(storage, digest, &place);
+        if (err == FGW_OK && place.group == tried.group && place.offset == tried.offset) {
+            report_damage(digest, &place);
+            fgw_storage_mark_bad(storage, digest, place.group, place.offset);
+            return FGW_ERR_CORRUPT;
+        }
+        if (err == FGW_OK) {
+            err = read_at(storage, &place, digest, out, &bytes);
+        }
+        if (err == FGW_OK) {
+            *out_block = (struct fgw_storage_block){*cid, place.crc32c, bytes};
+            return FGW_OK;
+        }
+        if (err != FGW_ERR_CORRUPT || place.group == 0) {
+            return err;
+        }
+        tried = place; /* it may have been moved meanwhile */
+    }
+}
+
 /* -- sessions ------------------------------------------------------------------------------------ */
 
 static enum fgw_err open_many(struct fgw_storage_reader *reader)
@@ -300,7 +401,8 @@ static enum fgw_err open_many(struct fgw_storage_reader *reader)
     return err;
 }
 
-static enum fgw_err open_one(struct fgw_storage_reader *reader, const struct fgw_storage_place *hint)
+static enum fgw_err open_one(struct fgw_storage_reader *reader,
+                             const struct fgw_storage_place *hint)
 {
     if (hint != NULL && hint->group != 0) {
         reader->place = *hint;
@@ -328,8 +430,8 @@ enum fgw_err fgw_storage_reader_open(struct fgw_storage *storage, const struct f
     reader->root = *root;
     reader->leaf = UINT64_MAX;
     fgw_buf_init(&reader->slice, 0);
-    enum fgw_err err = fgw_cid_codec(root) == FGW_CODEC_RAW ? open_one(reader, hint)
-                                                            : open_many(reader);
+    enum fgw_err err =
+        fgw_cid_codec(root) == FGW_CODEC_RAW ? open_one(reader, hint) : open_many(reader);
     if (err != FGW_OK) {
         fgw_storage_reader_close(reader);
         return err;

@@ -11,6 +11,21 @@
 
 enum { QUEUE_SLICE = 500, HOLDS_SLICE = 1000, LISTS_SLICE = 16, QUEUE_ID_AT = 10 };
 
+enum fgw_err fgw_storage_release(struct fgw_storage *storage,
+                                 const uint8_t owner_id[FGW_STORAGE_ID_SIZE], uint64_t extent,
+                                 const struct fgw_cid *root)
+{
+    struct fgw_buf items;
+    struct fgw_item_release release = {.extent = extent, .codec = (uint8_t)fgw_cid_codec(root)};
+    memcpy(release.owner_id, owner_id, sizeof release.owner_id);
+    memcpy(release.digest, fgw_cid_digest(root), sizeof release.digest);
+    fgw_buf_init(&items, 0);
+    fgw_item_put_release(&items, &release);
+    enum fgw_err err = fgw_storage_commit_items(storage, "release", &items);
+    fgw_buf_deinit(&items);
+    return err;
+}
+
 /* -- lists of dead writers ----------------------------------------------------------------------- */
 
 static struct fgw_index_range table_range(struct fgw_row_key *lower, struct fgw_row_key *upper,

@@ -237,6 +237,7 @@ static enum fgw_err start(struct fgw_storage *storage, struct fgw_apply *apply,
         note_last_group(storage, &found, apply);
         storage->running_base_ms = apply->applied.running_ms;
         storage->opened_boot_ms = fgw_clock_boot_ms();
+        fgw_sweep_load(storage);
         start_bulk(storage, &found);
         storage->committer = fgw_committer_start(&options);
     }
@@ -266,6 +267,7 @@ enum fgw_err fgw_storage_open(const struct fgw_storage_options *options,
         return err;
     }
     fgw_sessions_init(&storage->sessions);
+    fgw_sweep_init(&storage->sweep);
     storage->care = fgw_care_new(storage);
     fgw_group_files_init(&storage->files, storage->dir.groups, IDLE_FILES_MAX);
     storage->pool = fgw_pool_new("disk", POOL_THREADS);
@@ -308,6 +310,7 @@ void fgw_storage_close(struct fgw_storage *storage)
     fgw_group_files_deinit(&storage->files);
     fgw_sessions_deinit(&storage->sessions);
     fgw_release_deinit(&storage->release);
+    fgw_sweep_deinit(&storage->sweep);
     fgw_datadir_close(&storage->dir);
     fgw_xfree(storage);
 }
@@ -368,6 +371,9 @@ static void run_read_missed(void *arg)
 enum fgw_err fgw_storage_commit(struct fgw_storage *storage, struct fgw_storage_op *op)
 {
     struct fgw_request request = {.op = op, .loop = fgw_loop_current()};
+    for (size_t i = 0; i < op->hold_count; i++) {
+        fgw_sweep_note_taken(storage, op->holds[i].owner->owner_id);
+    }
     if (!op->frees_space && atomic_load(&storage->space.below_reserve)) {
         fgw_storage_check_space(storage, false);
         if (atomic_load(&storage->space.below_reserve)) {

@@ -27,6 +27,8 @@ enum {
     FGW_STORAGE_INLINE_MAX = 256 * 1024,  /* bodies up to this go through the log group */
     FGW_STORAGE_KEY_MAX = 1400            /* bytes of a row key */
 };
+/* Set in extent numbers that no row ever names: holds for the time of a work. */
+#define FGW_EXTENT_TEMPORARY (UINT64_C(1) << 62)
 
 /* -- opening --------------------------------------------------------------------------------- */
 
@@ -38,6 +40,7 @@ struct fgw_storage_options {
     bool sync_off;               /* FGW_SYNC=off */
     uint64_t release_delay_ms;   /* FGW_RELEASE_DELAY */
     uint64_t sweep_grace_ms;     /* FGW_SWEEP_GRACE */
+    uint64_t sweep_min_age_ms;   /* tests: no hold is swept sooner; 0 = 2 h */
     unsigned dead_percent;       /* FGW_DEAD_PERCENT */
     const uint8_t *cluster_id;   /* 16 bytes a cluster's database names; NULL: own */
     bool skip_damaged;           /* `fgw recover --skip-damaged` */
@@ -116,6 +119,8 @@ enum fgw_err fgw_storage_writer_add(struct fgw_storage_writer *writer,
  * durable, held by its owner. */
 enum fgw_err fgw_storage_writer_finish(struct fgw_storage_writer *writer, const struct fgw_cid *root,
                                        uint64_t size_bytes) FGW_MUST_CHECK;
+/* Before finish: the hold gets this number. */
+void fgw_storage_writer_set_extent(struct fgw_storage_writer *writer, uint64_t extent);
 /* Frees the writer; before finish: drops what it holds. */
 void fgw_storage_writer_free(struct fgw_storage_writer *writer);
 
@@ -143,7 +148,38 @@ enum fgw_err fgw_storage_reader_next(struct fgw_storage_reader *reader, uint64_t
  * the root. FGW_ERR_NOT_FOUND behind the last leaf. */
 enum fgw_err fgw_storage_reader_leaf(struct fgw_storage_reader *reader, uint64_t leaf,
                                      uint8_t out_digest[32]) FGW_MUST_CHECK;
+/* Number of leaves, or of inner nodes: all blocks of the blob, in the order a writer takes them. */
+uint64_t fgw_storage_reader_blocks(const struct fgw_storage_reader *reader, bool leaves);
+/* Digests of blocks `first`, `first` + 1, ... (32 bytes each): at least one, at most `max`, at most
+ * to the end of a slice. FGW_ERR_NOT_FOUND behind the last block. */
+enum fgw_err fgw_storage_reader_digests(struct fgw_storage_reader *reader, bool leaves,
+                                        uint64_t first, size_t max, uint8_t (*out_digests)[32],
+                                        size_t *out_count) FGW_MUST_CHECK;
 void fgw_storage_reader_close(struct fgw_storage_reader *reader);
+
+/* One block by its CID: CRC32C and section CID checked. `out` is replaced; out_block->bytes lies in
+ * it. For copying a blob to another store: a reader keeps its blocks where they are. The CRC is the
+ * one the block was stored with. FGW_ERR_NOT_FOUND, FGW_ERR_CORRUPT. */
+enum fgw_err fgw_storage_read_block(struct fgw_storage *storage, const struct fgw_cid *cid,
+                                    struct fgw_buf *out,
+                                    struct fgw_storage_block *out_block) FGW_MUST_CHECK;
+
+/* A hold as a walk over all of them meets it. */
+struct fgw_storage_hold_seen {
+    struct fgw_storage_owner owner; /* its key lies in the arena */
+    uint64_t extent;
+    struct fgw_cid root;
+    uint64_t size_bytes;
+};
+/* The next holds of the store, each once, in no order that means anything: at least one, at most
+ * `max`; *out_count 0: there are no more. *cursor: empty to begin, advanced by each call. A hold that
+ * is there during the whole walk is met; one that is taken or released meanwhile may be. Blobs whose
+ * writers have not finished are not held yet. From a fiber. FGW_ERR_INVALID_ARGUMENT: a cursor that
+ * was not made here. */
+enum fgw_err fgw_storage_holds_next(struct fgw_storage *storage, struct fgw_buf *cursor,
+                                    struct fgw_arena *arena, size_t max,
+                                    struct fgw_storage_hold_seen **out_seen,
+                                    size_t *out_count) FGW_MUST_CHECK;
 
 /* -- operations ------------------------------------------------------------------------------ */
 
@@ -205,9 +241,18 @@ enum fgw_err fgw_storage_commit(struct fgw_storage *storage, struct fgw_storage_
 
 /* -- care ------------------------------------------------------------------------------------ */
 
+/* What the metadata says of a hold. Only an ABSENT one may be swept, only an ABSENT or ELSEWHERE one
+ * ends by a release hint. */
+enum fgw_storage_liveness {
+    FGW_STORAGE_ABSENT,    /* no row names it */
+    FGW_STORAGE_HERE,      /* a row names it on this store */
+    FGW_STORAGE_ELSEWHERE, /* rows name it on other stores only */
+    FGW_STORAGE_UNDECIDED  /* an upload is open that may come to name it here: ask again later */
+};
 /* Does (owner, root) still count? Linearizable; called from a fiber by sweeper and release. */
 typedef enum fgw_err fgw_storage_live_fn(void *context, const struct fgw_storage_owner *owner,
-                                         const struct fgw_cid *root, bool *out_live);
+                                         const struct fgw_cid *root,
+                                         enum fgw_storage_liveness *out_liveness);
 /* Starts background work (apply is always on): index sync, checkpoints, release, compaction, sweep. */
 void fgw_storage_start_care(struct fgw_storage *storage, fgw_storage_live_fn *live, void *context);
 /* Ends it: no call of `live` comes afterwards. Closing does it too. */
@@ -216,6 +261,42 @@ void fgw_storage_stop_care(struct fgw_storage *storage);
  * what it misses the sweeper finds. For metadata that cannot release in its own transaction. */
 void fgw_storage_release_hint(struct fgw_storage *storage, const struct fgw_storage_owner *owner,
                               uint64_t extent, const struct fgw_cid *root);
+
+/* The hold ends now, whatever the metadata says: for holds that no row can name. From a fiber. */
+enum fgw_err fgw_storage_release(struct fgw_storage *storage,
+                                 const uint8_t owner_id[FGW_STORAGE_ID_SIZE], uint64_t extent,
+                                 const struct fgw_cid *root) FGW_MUST_CHECK;
+
+/* The sweeper of holds that no row names (sweep.h). */
+struct fgw_storage_sweep_status {
+    uint64_t passes;      /* ended since the process began, whole or not */
+    uint64_t held;        /* holds that the last or running pass asked the metadata about */
+    uint64_t ownerless;   /* of these, named by no row */
+    uint64_t candidates;  /* waiting for a second look */
+    uint64_t freed;       /* released by the last or running pass */
+    uint64_t freed_total; /* since the process began */
+    uint64_t limit;       /* ownerless holds a pass believes */
+    uint64_t grace_ms;    /* running time between the two looks */
+    enum fgw_err failed;  /* why the last pass broke off */
+    bool running;
+    bool wanted; /* by fgw_storage_sweep_start */
+    bool alarm;  /* more than limit: nothing is freed before somebody approves */
+};
+void fgw_storage_sweep_status(struct fgw_storage *storage,
+                              struct fgw_storage_sweep_status *out_status);
+/* One pass now, by the calling fiber. FGW_ERR_IN_USE: one is running. */
+enum fgw_err fgw_storage_sweep(struct fgw_storage *storage, fgw_storage_live_fn *live,
+                               void *context) FGW_MUST_CHECK;
+/* One pass soon, by care; nothing happens when it does not run. */
+void fgw_storage_sweep_start(struct fgw_storage *storage);
+/* What was found ownerless so far may be freed when it is due, however many it are. From a fiber. */
+void fgw_storage_sweep_approve(struct fgw_storage *storage);
+/* The owner's upload is alive: the sweeper begins anew with its holds. From any thread. */
+void fgw_storage_hold_renewed(struct fgw_storage *storage,
+                              const uint8_t owner_id[FGW_STORAGE_ID_SIZE]);
+/* Until then (running time) the sweeper releases nothing: the metadata is not to be trusted. Not
+ * remembered by the directory. */
+void fgw_storage_free_nothing_until(struct fgw_storage *storage, uint64_t running_ms);
 
 /* Something that scrub found damaged. */
 struct fgw_storage_damage {

@@ -16,6 +16,7 @@
 #include "storage/rows.h"
 #include "storage/sessions.h"
 #include "storage/storage.h"
+#include "storage/sweep.h"
 
 struct fgw_storage {
     struct fgw_storage_options options;
@@ -39,6 +40,7 @@ struct fgw_storage {
     struct fgw_storage_recovery recovered; /* by opening */
     struct fgw_sessions sessions;
     struct fgw_release release;
+    struct fgw_sweep sweep;
     struct fgw_care *care;
     _Atomic uint64_t unsynced_index_bytes;
     struct {

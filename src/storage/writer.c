@@ -25,6 +25,7 @@ struct used_file {
 struct fgw_storage_writer {
     struct fgw_storage *storage;
     struct fgw_item_owner owner;
+    struct fgw_sweep_writer sweep;
     uint8_t *key;
     uint8_t list_id[FGW_LIST_ID_SIZE];
     struct pending pending[FGW_LIST_KINDS];
@@ -39,7 +40,8 @@ struct fgw_storage_writer {
 
 enum fgw_err fgw_storage_writer_new(struct fgw_storage *storage,
                                     const struct fgw_storage_owner *owner, uint64_t extent,
-                                    uint64_t size_hint_bytes, struct fgw_storage_writer **out_writer)
+                                    uint64_t size_hint_bytes,
+                                    struct fgw_storage_writer **out_writer)
 {
     (void)size_hint_bytes; /* groups are not preallocated */
     if (owner->key.len > FGW_STORAGE_KEY_MAX) {
@@ -58,8 +60,14 @@ enum fgw_err fgw_storage_writer_new(struct fgw_storage *storage,
     }
     writer->owner.address.key = fgw_bytes(writer->key, owner->key.len);
     fgw_rng_fill(writer->list_id, sizeof writer->list_id);
+    fgw_sweep_note_writer(storage, &writer->sweep, writer->owner.address.owner_id);
     *out_writer = writer;
     return FGW_OK;
+}
+
+void fgw_storage_writer_set_extent(struct fgw_storage_writer *writer, uint64_t extent)
+{
+    writer->owner.extent = extent;
 }
 
 /* -- bulk groups in use -------------------------------------------------------------------------- */
@@ -76,11 +84,9 @@ static void note_file(struct fgw_storage_writer *writer, const struct fgw_bulk_p
     }
     if (writer->file_count == writer->file_capacity) {
         writer->file_capacity = 2 * writer->file_capacity + 2;
-        writer->files =
-            fgw_xrealloc(writer->files, writer->file_capacity * sizeof *writer->files);
+        writer->files = fgw_xrealloc(writer->files, writer->file_capacity * sizeof *writer->files);
     }
-    writer->files[writer->file_count++] =
-        (struct used_file){place->file, place->group, place->end};
+    writer->files[writer->file_count++] = (struct used_file){place->file, place->group, place->end};
 }
 
 static void forget_files(struct fgw_storage_writer *writer)
@@ -137,8 +143,8 @@ static enum fgw_err log_slice(struct fgw_storage_writer *writer, enum fgw_list_k
     err = fgw_storage_commit_items(writer->storage, "slice", &items);
     fgw_buf_deinit(&items);
     /* blocks of the other kind may still wait in the same files */
-    if (err == FGW_OK && writer->pending[FGW_LIST_LEAVES].count +
-                                 writer->pending[FGW_LIST_NODES].count == 0) {
+    if (err == FGW_OK &&
+        writer->pending[FGW_LIST_LEAVES].count + writer->pending[FGW_LIST_NODES].count == 0) {
         forget_files(writer);
     }
     return err;
@@ -238,8 +244,8 @@ static bool root_fits(const struct fgw_storage_writer *writer, const struct fgw_
     return leaves >= 2 && nodes >= 1;
 }
 
-enum fgw_err fgw_storage_writer_finish(struct fgw_storage_writer *writer, const struct fgw_cid *root,
-                                       uint64_t size_bytes)
+enum fgw_err fgw_storage_writer_finish(struct fgw_storage_writer *writer,
+                                       const struct fgw_cid *root, uint64_t size_bytes)
 {
     struct fgw_buf items;
     if (!root_fits(writer, root, size_bytes)) {
@@ -280,6 +286,7 @@ void fgw_storage_writer_free(struct fgw_storage_writer *writer)
         abandon(writer);
     }
     forget_files(writer);
+    fgw_sweep_forget_writer(writer->storage, &writer->sweep);
     fgw_xfree(writer->files);
     fgw_xfree(writer->pending[FGW_LIST_LEAVES].blocks);
     fgw_xfree(writer->pending[FGW_LIST_NODES].blocks);

@@ -20,12 +20,13 @@
 enum { FIBERS = 3, KEYS = 5, KEY_SIZE = 24 };
 
 static enum fgw_err always_live(void *context, const struct fgw_storage_owner *owner,
-                                const struct fgw_cid *root, bool *out_live)
+                                const struct fgw_cid *root,
+                                enum fgw_storage_liveness *out_live)
 {
     (void)context;
     (void)owner;
     (void)root;
-    *out_live = true;
+    *out_live = FGW_STORAGE_HERE;
     return FGW_OK;
 }
 

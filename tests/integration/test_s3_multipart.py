@@ -174,6 +174,31 @@ def test_cid_of_a_single_part_is_that_of_the_bytes(client, bucket, upload, raw):
     assert headers["x-fgw-cid-profile"] == "unixfs-v1-2025"
 
 
+def test_cid_of_whole_leaves_is_that_of_the_bytes(client, bucket, upload):
+    bodies = [body_of(PART, 1), body_of(PART + MIB, 2), body_of(3 * MIB + 17, 3)]
+    client.put_object(Bucket=bucket, Key="plain", Body=b"".join(bodies))
+    made = upload()
+    for number, body in enumerate(bodies, 1):
+        made.part(number, body)
+    headers = made.complete()["ResponseMetadata"]["HTTPHeaders"]
+    plain = client.head_object(Bucket=bucket, Key="plain")["ResponseMetadata"]["HTTPHeaders"]
+    assert headers["x-fgw-cid"] == plain["x-fgw-cid"]
+    assert headers["x-fgw-cid-profile"] == "unixfs-v1-2025"
+
+
+def test_cid_of_odd_parts_is_another_and_says_so(client, bucket, upload):
+    bodies = [body_of(PART + 1, 1), body_of(5, 2)]
+    client.put_object(Bucket=bucket, Key="plain", Body=b"".join(bodies))
+    made = upload()
+    for number, body in enumerate(bodies, 1):
+        made.part(number, body)
+    headers = made.complete()["ResponseMetadata"]["HTTPHeaders"]
+    plain = client.head_object(Bucket=bucket, Key="plain")["ResponseMetadata"]["HTTPHeaders"]
+    assert headers["x-fgw-cid-profile"] == "custom"
+    assert headers["x-fgw-cid"].startswith("bafybei")
+    assert headers["x-fgw-cid"] != plain["x-fgw-cid"]
+
+
 # -- Complete: what is refused ----------------------------------------------------------------
 
 def test_order_and_duplicates(upload):

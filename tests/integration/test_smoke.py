@@ -7,6 +7,7 @@ import requests
 
 import sigv4
 
+pytestmark = pytest.mark.every_form
 BODY = bytes(range(256)) * 700  # above one chunk of 64 KiB, below the inline limit
 
 

@@ -12,6 +12,8 @@ rng             random.Random of this test, from FGW_TEST_SEED
 
 FGW_TEST_FORM=embedded|tls|cql|proxy picks the form of `server` (tests/lib/fgw_server.py);
 FGW_TEST_BINARY the program; FGW_TEST_CASSANDRA=host:port a database that runs already.
+FGW_TEST_SAMPLE=N keeps, of the tests that use `server`, those marked every_form and one in N of the
+others, chosen by the seed; they share one server a process.
 """
 import os
 import pathlib
@@ -43,6 +45,24 @@ def pytest_unconfigure(config):
         cassandra_fixture.stop_shared(folder)
         shutil.rmtree(folder, ignore_errors=True)
         os.environ.pop(_BASE, None)
+
+
+def sample_size():
+    return int(os.environ.get("FGW_TEST_SAMPLE") or 0)
+
+
+def in_sample(item):
+    if "module_server" not in item.fixturenames or item.get_closest_marker("slow"):
+        return False
+    chosen = random.Random(f"{_SEED} {form_of_run()} {item.nodeid}").randrange(sample_size()) == 0
+    return chosen or item.get_closest_marker("every_form") is not None
+
+
+def pytest_collection_modifyitems(config, items):
+    if sample_size() > 0:
+        left_out = [item for item in items if not in_sample(item)]
+        items[:] = [item for item in items if in_sample(item)]
+        config.hook.pytest_deselected(items=left_out)
 
 
 def pytest_report_header():
@@ -117,17 +137,30 @@ def make_server(request, form, folder, settings=None, command_prefix=()):
     return fgw_server.new_server(form, folder, settings, database, command_prefix)
 
 
-@pytest.fixture(scope="module")
-def module_server(request, form, tmp_path_factory):
-    """The shared server; `server` guards it."""
+def shared_server(request, form, tmp_path_factory, settings=None):
     started = make_server(request, form, tmp_path_factory.mktemp("server"),
-                          getattr(request.module, "SERVER_SETTINGS", None))
+                          settings)
     started.start()
     yield started
     try:
         started.stop()
     finally:
         started.close()
+
+
+@pytest.fixture(scope="session")
+def session_server(request, form, tmp_path_factory):
+    yield from shared_server(request, form, tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+def module_server(request, form, tmp_path_factory):
+    """The shared server; `server` guards it."""
+    settings = getattr(request.module, "SERVER_SETTINGS", None)
+    if sample_size() > 0 and settings is None:
+        yield request.getfixturevalue("session_server")
+    else:
+        yield from shared_server(request, form, tmp_path_factory, settings)
 
 
 @pytest.fixture

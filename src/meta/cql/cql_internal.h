@@ -474,6 +474,6 @@ enum fgw_err cql_key_remove(struct fgw_meta *, struct fgw_arena *, struct fgw_by
 enum fgw_err cql_key_list(struct fgw_meta *, struct fgw_arena *, struct fgw_bytes,
                           struct fgw_access_key **, size_t *, struct fgw_error *);
 enum fgw_err cql_blob_live(struct fgw_meta *, struct fgw_arena *, const struct fgw_storage_owner *,
-                           const struct fgw_cid *, bool *);
+                           const struct fgw_cid *, struct fgw_blob_live *);
 
 #endif

@@ -12,20 +12,14 @@ struct live {
     const uint8_t *owner_id;
     const struct fgw_cid *root;
     struct cql_row head;
-    bool found;
+    struct fgw_blob_live found;
 };
 
-static bool names_blob(const struct live *live, const struct fgw_object *object)
+static void look_at_object(struct live *live, const struct fgw_object *object)
 {
-    if (memcmp(object->owner_id.bytes, live->owner_id, FGW_META_ID_SIZE) != 0) {
-        return false;
+    if (memcmp(object->owner_id.bytes, live->owner_id, FGW_META_ID_SIZE) == 0) {
+        fgw_blob_live_note(&live->found, object->extents, object->extent_count, live->root);
     }
-    for (size_t i = 0; i < object->extent_count; i++) {
-        if (fgw_cid_eq(&object->extents[i].root, live->root)) {
-            return true;
-        }
-    }
-    return false;
 }
 
 /* An upload that is open or completing names all its parts, while its bucket is the one it was
@@ -41,16 +35,18 @@ static enum fgw_err look_at_upload(struct live *live)
         return err;
     }
     err = cql_bucket_read(live->cql, live->arena, row.upload.bucket_name, &bucket, NULL);
-    live->found =
+    live->found.live =
         err == FGW_OK && bucket.present && fgw_id_eq(&bucket.bucket.id, live->place.bucket_id);
+    live->found.any_set = live->found.live;
     return err;
 }
 
 static enum fgw_err look_at_head(struct live *live)
 {
     enum fgw_err err = cql_head_read(live->cql, live->arena, &live->place, true, &live->head, NULL);
-    live->found =
-        err == FGW_OK && cql_row_shown(&live->head) && names_blob(live, &live->head.object);
+    if (err == FGW_OK && cql_row_shown(&live->head)) {
+        look_at_object(live, &live->head.object);
+    }
     return err;
 }
 
@@ -68,7 +64,7 @@ static enum fgw_err look_at_versions(struct live *live)
                                      fgw_cql_blob(live->place.key)};
     struct fgw_cql_options options = {.serial = true, .page_size = 50};
     bool more = true;
-    while (more && !live->found) {
+    while (more && !live->found.live) {
         struct fgw_cql_result *result = NULL;
         enum fgw_err err = cql_read(live->cql, CQL_VERSIONS_OF, values, 3, &options, &result, NULL);
         if (err != FGW_OK) {
@@ -76,10 +72,12 @@ static enum fgw_err look_at_versions(struct live *live)
         }
         more = fgw_cql_result_has_more(result);
         options.paging_state = fgw_arena_copy(live->arena, fgw_cql_result_paging_state(result));
-        while (err == FGW_OK && !live->found && fgw_cql_result_next(result)) {
+        while (err == FGW_OK && !live->found.live && fgw_cql_result_next(result)) {
             struct cql_row row;
             err = cql_row_decode(live->arena, live->place.key, result, FGW_ROW_FULL, &row);
-            live->found = err == FGW_OK && row_counts(live, &row) && names_blob(live, &row.object);
+            if (err == FGW_OK && row_counts(live, &row)) {
+                look_at_object(live, &row.object);
+            }
         }
         fgw_cql_result_free(result);
         if (err != FGW_OK) {
@@ -91,7 +89,7 @@ static enum fgw_err look_at_versions(struct live *live)
 
 enum fgw_err cql_blob_live(struct fgw_meta *meta, struct fgw_arena *arena,
                            const struct fgw_storage_owner *owner, const struct fgw_cid *root,
-                           bool *out_live)
+                           struct fgw_blob_live *out_live)
 {
     struct fgw_id bucket_id;
     struct live live = {.cql = cql_of(meta),
@@ -101,9 +99,9 @@ enum fgw_err cql_blob_live(struct fgw_meta *meta, struct fgw_arena *arena,
                         .root = root};
     memcpy(bucket_id.bytes, owner->bucket_id, sizeof bucket_id.bytes);
     enum fgw_err err = look_at_upload(&live);
-    for (int look = 0; look < 2 && err == FGW_OK && !live.found; look++) {
+    for (int look = 0; look < 2 && err == FGW_OK && !live.found.live; look++) {
         err = look_at_head(&live);
-        if (err == FGW_OK && !live.found) {
+        if (err == FGW_OK && !live.found.live) {
             err = look_at_versions(&live);
         }
     }

@@ -242,25 +242,11 @@ enum fgw_err rocks_key_list(struct fgw_meta *meta, struct fgw_arena *arena,
 
 /* -- liveness: uploads first, then head, versions, head again ----------------------------------- */
 
-static bool names_blob(const struct fgw_object *object, const uint8_t *owner_id,
-                       const struct fgw_cid *root)
-{
-    if (memcmp(object->owner_id.bytes, owner_id, FGW_META_ID_SIZE) != 0) {
-        return false;
-    }
-    for (size_t i = 0; i < object->extent_count; i++) {
-        if (memcmp(object->extents[i].root.bytes, root->bytes, sizeof root->bytes) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 struct live_scan {
     struct fgw_arena *arena;
     const struct fgw_storage_owner *owner;
     const struct fgw_cid *root;
-    bool live;
+    struct fgw_blob_live found;
     enum fgw_err err;
 };
 
@@ -273,8 +259,11 @@ static enum rocks_scan_next look_at_row(void *context, struct fgw_bytes key, str
     (void)out_seek;
     scan->err = fgw_row_decode_object(scan->arena, scan->owner->key, row, FGW_ROW_FULL, &object,
                                       NULL);
-    scan->live = scan->err == FGW_OK && names_blob(&object, scan->owner->owner_id, scan->root);
-    return scan->err != FGW_OK || scan->live ? ROCKS_SCAN_STOP : ROCKS_SCAN_NEXT;
+    if (scan->err == FGW_OK &&
+        memcmp(object.owner_id.bytes, scan->owner->owner_id, FGW_META_ID_SIZE) == 0) {
+        fgw_blob_live_note(&scan->found, object.extents, object.extent_count, scan->root);
+    }
+    return scan->err != FGW_OK || scan->found.live ? ROCKS_SCAN_STOP : ROCKS_SCAN_NEXT;
 }
 
 /* An upload that is open names all its parts; its bucket must still be the one it was begun in. */
@@ -299,14 +288,14 @@ static enum fgw_err live_upload(struct rocks *rocks, struct live_scan *scan,
         err = fgw_row_decode_bucket(scan->arena, upload.bucket_name, row, &bucket);
     }
     if (err == FGW_OK) {
-        scan->live = fgw_id_eq(&bucket.id, bucket_id);
+        scan->found.live = scan->found.any_set = fgw_id_eq(&bucket.id, bucket_id);
     }
     return err == FGW_ERR_NOT_FOUND ? FGW_OK : err;
 }
 
 enum fgw_err rocks_blob_live(struct fgw_meta *meta, struct fgw_arena *arena,
                              const struct fgw_storage_owner *owner, const struct fgw_cid *root,
-                             bool *out_live)
+                             struct fgw_blob_live *out_live)
 {
     struct rocks *rocks = rocks_of(meta);
     struct live_scan scan = {.arena = arena, .owner = owner, .root = root};
@@ -319,7 +308,7 @@ enum fgw_err rocks_blob_live(struct fgw_meta *meta, struct fgw_arena *arena,
     (void)fgw_buf_append(&behind, head);
     (void)fgw_buf_append_byte(&behind, 0);
     struct fgw_bytes versions = rocks_key_versions_of(arena, &bucket_id, owner->key);
-    for (int look = 0; look < 3 && err == FGW_OK && !scan.live; look++) {
+    for (int look = 0; look < 3 && err == FGW_OK && !scan.found.live; look++) {
         err = look == 1 ? rocks_scan(rocks, versions, rocks_key_end(arena, versions), look_at_row,
                                      &scan)
                         : rocks_scan(rocks, head, fgw_buf_bytes(&behind), look_at_row, &scan);
@@ -327,7 +316,7 @@ enum fgw_err rocks_blob_live(struct fgw_meta *meta, struct fgw_arena *arena,
     }
     fgw_buf_deinit(&behind);
     if (err == FGW_OK) {
-        *out_live = scan.live;
+        *out_live = scan.found;
     }
     return err;
 }

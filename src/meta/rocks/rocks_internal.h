@@ -175,7 +175,7 @@ enum fgw_err rocks_key_remove(struct fgw_meta *, struct fgw_arena *, struct fgw_
 enum fgw_err rocks_key_list(struct fgw_meta *, struct fgw_arena *, struct fgw_bytes,
                             struct fgw_access_key **, size_t *, struct fgw_error *);
 enum fgw_err rocks_blob_live(struct fgw_meta *, struct fgw_arena *, const struct fgw_storage_owner *,
-                             const struct fgw_cid *, bool *);
+                             const struct fgw_cid *, struct fgw_blob_live *);
 
 /* -- scan.c: rows of a range, read on the storage pool -- */
 

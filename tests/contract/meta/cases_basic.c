@@ -357,7 +357,7 @@ void case_blob_live(struct contract *c)
     struct fgw_bucket bucket = contract_bucket(c, FGW_VERSIONING_ENABLED);
     struct fgw_object object;
     struct fgw_storage_owner owner = {.key = FGW_LIT("k")};
-    bool live = false;
+    struct fgw_blob_live live = {0};
     MUST_ANSWER(contract_put(c, &bucket, "k", "one", NULL, NULL), FGW_OK);
     MUST_ANSWER(OPS->object_get(c->meta, &c->arena, &bucket, FGW_LIT("k"), LATEST, &object, &c->error),
                 FGW_OK);
@@ -365,18 +365,18 @@ void case_blob_live(struct contract *c)
     memcpy(owner.owner_id, object.owner_id.bytes, sizeof owner.owner_id);
     const struct fgw_cid *root = &object.extents[0].root;
     MUST_ANSWER(OPS->blob_live(c->meta, &c->arena, &owner, root, &live), FGW_OK);
-    MUST(live);
+    MUST(live.live && !live.any_set && live.count == 1 && live.sets[0] == object.extents[0].set);
     /* still live as a noncurrent version; not once that is deleted */
     MUST_ANSWER(contract_put(c, &bucket, "k", "two", NULL, NULL), FGW_OK);
     MUST_ANSWER(OPS->blob_live(c->meta, &c->arena, &owner, root, &live), FGW_OK);
-    MUST(live);
+    MUST(live.live);
     struct fgw_version version = {FGW_VERSION_ID, object.version_id};
     struct fgw_written written;
     MUST_ANSWER(OPS->object_delete(c->meta, &c->arena, &bucket, FGW_LIT("k"), version, NULL,
                                    &written, &c->error),
                 FGW_OK);
     MUST_ANSWER(OPS->blob_live(c->meta, &c->arena, &owner, root, &live), FGW_OK);
-    MUST(!live);
+    MUST(!live.live && live.count == 0);
 }
 
 void case_identities(struct contract *c)

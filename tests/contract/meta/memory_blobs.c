@@ -157,6 +157,17 @@ static enum fgw_err read_next(struct fgw_blob_reader *reader, uint64_t offset, s
     return FGW_OK;
 }
 
+static enum fgw_err read_leaf(struct fgw_blob_reader *reader, uint64_t leaf,
+                              uint8_t out_digest[FGW_SHA256_SIZE])
+{
+    struct fgw_bytes all = fgw_buf_bytes(&reader->blob->bytes);
+    if (leaf > 0 && leaf * FGW_STORAGE_BLOCK_MAX >= all.len) {
+        return FGW_ERR_NOT_FOUND;
+    }
+    fgw_sha256(fgw_bytes_sub(all, leaf * FGW_STORAGE_BLOCK_MAX, FGW_STORAGE_BLOCK_MAX), out_digest);
+    return FGW_OK;
+}
+
 static void read_close(struct fgw_blob_reader *reader)
 {
     fgw_xfree(reader);
@@ -174,6 +185,7 @@ static const struct fgw_blobs_ops OPS = {
     .release = release,
     .read_open = read_open,
     .read_next = read_next,
+    .read_leaf = read_leaf,
     .read_close = read_close,
 };
 

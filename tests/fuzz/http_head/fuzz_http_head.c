@@ -61,12 +61,12 @@ struct decoded {
 
 static struct decoded decode(struct fgw_bytes coded, size_t step)
 {
-    struct fgw_chunked chunked = {0};
+    struct fgw_http_chunked chunked = {0};
     struct decoded decoded = {.err = FGW_ERR_AGAIN};
     for (size_t at = 0; at < coded.len && decoded.err == FGW_ERR_AGAIN; at += step) {
         struct fgw_bytes input = fgw_bytes_sub(coded, at, step);
         struct fgw_bytes piece;
-        while ((decoded.err = fgw_chunked_next(&chunked, &input, &piece)) == FGW_OK) {
+        while ((decoded.err = fgw_http_chunked_next(&chunked, &input, &piece)) == FGW_OK) {
             FGW_CHECK(piece.len > 0);
             decoded.data += piece.len;
             for (size_t i = 0; i < piece.len; i++) {

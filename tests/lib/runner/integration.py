@@ -11,6 +11,8 @@ FOLDERS = ("tests/integration", "tests/fault", "tests/cluster", "tests/clients")
 LIMIT_S = {"quick": 5 * 60, "test": 25 * 60, "full": 4 * 3600, "soak": 24 * 3600}
 MARKS = {"quick": "not slow and not full and not soak", "test": "not full and not soak",
          "full": "not soak", "soak": "soak"}
+SAMPLED_FORMS = ("tls", "cql", "proxy")
+SAMPLE = 10  # one test in so many
 PYTHON = os.path.join("build", "venv", "bin", "python")
 
 
@@ -38,10 +40,13 @@ def run(run):
         return
     for form in forms(run):
         run_form(run, form, folders)
+    if run.mode == "test" and not os.environ.get("FGW_TEST_FORM"):
+        for form in SAMPLED_FORMS:
+            run_form(run, form, ["tests/integration"], sample=SAMPLE)
 
 
-def run_form(run, form, folders):
-    say(f"integration tests ({form})")
+def run_form(run, form, folders, sample=0):
+    say(f"integration tests ({form}{f', one in {sample}' if sample else ''})")
     report = os.path.join(RESULTS, f"pytest-{form}.xml")
     if os.path.exists(report):
         os.unlink(report)
@@ -50,7 +55,7 @@ def run_form(run, form, folders):
                "-m", MARKS[run.mode], *folders]
     if run.expression:
         command += ["-k", run.expression]
-    code = call(command, LIMIT_S[run.mode], env={"FGW_TEST_FORM": form})
+    code = call(command, LIMIT_S[run.mode], env={"FGW_TEST_FORM": form, "FGW_TEST_SAMPLE": str(sample)})
     if not os.path.exists(report):
         reason = "too slow" if code is None else f"ended with {code} and no report"
         run.fail(f"pytest ({form})", reason, shlex.join(command))

@@ -8,13 +8,13 @@
  * much of the input is left. */
 static enum fgw_err decode(struct fgw_bytes raw, size_t step, struct fgw_buf *out, size_t *out_left)
 {
-    struct fgw_chunked chunked = {0};
+    struct fgw_http_chunked chunked = {0};
     enum fgw_err err = FGW_ERR_AGAIN;
     fgw_buf_clear(out);
     for (size_t at = 0; at < raw.len && err == FGW_ERR_AGAIN; at += step) {
         struct fgw_bytes input = fgw_bytes_sub(raw, at, step);
         struct fgw_bytes piece;
-        while ((err = fgw_chunked_next(&chunked, &input, &piece)) == FGW_OK) {
+        while ((err = fgw_http_chunked_next(&chunked, &input, &piece)) == FGW_OK) {
             assert_true(piece.len > 0);
             (void)fgw_buf_append(out, piece);
         }
@@ -88,24 +88,24 @@ static void what_follows_is_left_alone(void **state)
 {
     (void)state;
     struct fgw_bytes input = FGW_LIT("1\r\na\r\n0\r\n\r\nGET / HTTP/1.1");
-    struct fgw_chunked chunked = {0};
+    struct fgw_http_chunked chunked = {0};
     struct fgw_bytes piece;
-    assert_int_equal(fgw_chunked_next(&chunked, &input, &piece), FGW_OK);
-    assert_int_equal(fgw_chunked_next(&chunked, &input, &piece), FGW_ERR_END);
+    assert_int_equal(fgw_http_chunked_next(&chunked, &input, &piece), FGW_OK);
+    assert_int_equal(fgw_http_chunked_next(&chunked, &input, &piece), FGW_ERR_END);
     assert_true(fgw_bytes_eq_str(input, "GET / HTTP/1.1"));
-    assert_int_equal(fgw_chunked_next(&chunked, &input, &piece), FGW_ERR_END);
+    assert_int_equal(fgw_http_chunked_next(&chunked, &input, &piece), FGW_ERR_END);
 }
 
 static void extensions_are_bounded(void **state)
 {
     (void)state;
-    struct fgw_chunked chunked = {0};
+    struct fgw_http_chunked chunked = {0};
     struct fgw_bytes piece;
     enum fgw_err err = FGW_ERR_AGAIN;
     unsigned rounds = 0;
     for (; err == FGW_ERR_AGAIN || err == FGW_OK; rounds++) {
         struct fgw_bytes input = FGW_LIT("1;abcdefghijklmnopqrstuvwxyz\r\nx\r\n");
-        while ((err = fgw_chunked_next(&chunked, &input, &piece)) == FGW_OK) {
+        while ((err = fgw_http_chunked_next(&chunked, &input, &piece)) == FGW_OK) {
         }
         assert_true(rounds < 1000);
     }

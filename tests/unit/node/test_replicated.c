@@ -352,6 +352,109 @@ static void a_read_goes_on_elsewhere_in_the_middle(void **state)
     fgw_xfree(kept_body);
 }
 
+/* -- a node dies while a body is written ---------------------------------------------------------- */
+
+enum { UPLOAD_SIZE = 6 * MIB + 123 };
+static size_t killed_at;   /* bytes written before; UPLOAD_SIZE: before finish */
+static unsigned killed[2]; /* nodes; NODES: none */
+
+static bool has_blob(struct world *world, unsigned node, const struct fgw_cid *root)
+{
+    struct fgw_storage_reader *reader;
+    enum fgw_err err =
+        fgw_storage_reader_open(world->nodes[node].fixture.storage, root, NULL, &reader);
+    if (err == FGW_OK) {
+        fgw_storage_reader_close(reader);
+    }
+    return err == FGW_OK;
+}
+
+static enum fgw_err upload_while_they_die(struct world *world, struct fgw_arena *arena,
+                                          struct fgw_bytes body, struct fgw_blob_staged *out)
+{
+    struct fgw_storage_owner owner;
+    struct fgw_blob_stage *stage;
+    struct fgw_error error = {0};
+    make_owner(&owner, "key", 80);
+    struct fgw_blob_stage_options options = {
+        .arena = arena, .owner = &owner, .size_hint = UINT64_MAX};
+    enum fgw_err err = fgw_blob_stage_begin(world->blobs, &options, &stage, &error);
+    for (size_t at = 0; at < UPLOAD_SIZE && err == FGW_OK; at += 65536) {
+        if (at <= killed_at && killed_at < at + 65536) {
+            for (unsigned i = 0; i < 2 && killed[i] < NODES; i++) {
+                fgw_node_stop(world->nodes[killed[i]].node);
+            }
+        }
+        err = fgw_blob_stage_write(stage, fgw_bytes_sub(body, at, 65536));
+    }
+    if (err != FGW_OK) {
+        fgw_blob_stage_abort(stage);
+        return err;
+    }
+    if (killed_at == UPLOAD_SIZE) {
+        fgw_node_stop(world->nodes[killed[0]].node);
+    }
+    return fgw_blob_stage_finish(stage, out);
+}
+
+static void upload_survives(struct world *world)
+{
+    struct fgw_arena arena;
+    struct fgw_blob_staged staged;
+    struct fgw_replicated_stats stats;
+    uint8_t *body = make_body(UPLOAD_SIZE);
+    struct fgw_bytes bytes = fgw_bytes(body, UPLOAD_SIZE);
+    fgw_arena_init(&arena, 0);
+    assert_int_equal(upload_while_they_die(world, &arena, bytes, &staged), FGW_OK);
+    fgw_blobs_replicated_stats(world->blobs, &stats);
+    assert_int_equal(staged.extent.set, killed[0] == 0 ? 2 : killed[0] == 1 ? 3 : 1);
+    assert_int_equal(stats.restages, 1);
+    assert_int_equal(stats.writes_failed, 0);
+    for (unsigned i = 0; i < NODES; i++) {
+        assert_int_equal(has_blob(world, i, &staged.extent.root), i != killed[0]);
+    }
+    assert_int_equal(read_range(world, &staged.extent, bytes, 0, UPLOAD_SIZE), FGW_OK);
+    fgw_arena_deinit(&arena);
+    fgw_xfree(body);
+}
+
+static void upload_ends_without_anybody(struct world *world)
+{
+    struct fgw_arena arena;
+    struct fgw_blob_staged staged;
+    uint8_t *body = make_body(UPLOAD_SIZE);
+    fgw_arena_init(&arena, 0);
+    assert_int_equal(upload_while_they_die(world, &arena, fgw_bytes(body, UPLOAD_SIZE), &staged),
+                     FGW_ERR_UNAVAILABLE);
+    fgw_arena_deinit(&arena);
+    fgw_xfree(body);
+}
+
+static void a_write_goes_on_in_another_set(void **state)
+{
+    static const size_t MOMENTS[] = {MIB + 65536, 3 * MIB, 5 * MIB + 7, 6 * MIB, UPLOAD_SIZE};
+    struct world *world = *state;
+    for (unsigned i = 0; i < FGW_COUNT_OF(MOMENTS); i++) {
+        for (unsigned node = 0; node < 2; node++) {
+            assert_int_equal(teardown(state), 0);
+            assert_int_equal(setup(state), 0);
+            world = *state;
+            killed_at = MOMENTS[i];
+            killed[0] = node;
+            killed[1] = NODES;
+            in_worker(world, upload_survives);
+        }
+    }
+}
+
+static void a_write_that_lost_all_members_ends(void **state)
+{
+    killed_at = 3 * MIB;
+    killed[0] = 0;
+    killed[1] = 1;
+    in_worker(*state, upload_ends_without_anybody);
+}
+
 /* -- refusals ------------------------------------------------------------------------------------ */
 
 static void expect_unavailable(struct world *world)
@@ -435,6 +538,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(every_size_is_on_both_members, setup, teardown),
         cmocka_unit_test_setup_teardown(reads_and_writes_go_on_without_a_node, setup, teardown),
         cmocka_unit_test_setup_teardown(a_read_goes_on_elsewhere_in_the_middle, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_write_goes_on_in_another_set, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_write_that_lost_all_members_ends, setup, teardown),
         cmocka_unit_test_setup_teardown(another_secret_opens_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(fenced_stores_acknowledge_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(copies_hold_and_releases_are_asked, setup, teardown),

@@ -274,20 +274,23 @@ enum fgw_err put_large(struct fgw_storage *storage, const struct fgw_storage_own
     return err;
 }
 
+enum fgw_err commit_row(struct fgw_storage *storage, const char *key, unsigned owner_number,
+                        const struct fgw_storage_hold *hold)
+{
+    struct put put = {.key = key, .owner_number = owner_number};
+    struct fgw_storage_op op = {
+        .name = "put", .evaluate = evaluate_put, .context = &put, .holds = hold, .hold_count = 1};
+    return fgw_storage_commit(storage, &op);
+}
+
 enum fgw_err put_large_object(struct fgw_storage *storage, const char *key, unsigned owner_number,
                               size_t size, unsigned seed)
 {
     struct fgw_storage_owner owner;
-    struct put put = {.key = key, .owner_number = owner_number};
     make_owner(&owner, key, owner_number);
     struct fgw_storage_hold hold = {.owner = &owner, .size_bytes = size, .finished_writer = true};
     enum fgw_err err = put_large(storage, &owner, size, seed, &hold.root);
-    if (err != FGW_OK) {
-        return err;
-    }
-    struct fgw_storage_op op = {
-        .name = "put", .evaluate = evaluate_put, .context = &put, .holds = &hold, .hold_count = 1};
-    return fgw_storage_commit(storage, &op);
+    return err == FGW_OK ? commit_row(storage, key, owner_number, &hold) : err;
 }
 
 struct release {

@@ -57,6 +57,9 @@ enum fgw_err put_large(struct fgw_storage *storage, const struct fgw_storage_own
 /* The same as an object: its row as put_object writes it. */
 enum fgw_err put_large_object(struct fgw_storage *storage, const char *key, unsigned owner_number,
                               size_t size, unsigned seed);
+/* Puts row `key` on grounds of a hold. */
+enum fgw_err commit_row(struct fgw_storage *storage, const char *key, unsigned owner_number,
+                        const struct fgw_storage_hold *hold);
 /* The bytes put_large writes. */
 void fill_large(uint8_t *out, size_t size, unsigned seed);
 /* Is there a row of this table of the index? */

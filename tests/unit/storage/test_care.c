@@ -257,12 +257,13 @@ static void unfinished_lists_are_dropped_after_a_restart(void **state)
 /* -- the thread ---------------------------------------------------------------------------------- */
 
 static enum fgw_err live_if_keyed_live(void *context, const struct fgw_storage_owner *owner,
-                                       const struct fgw_cid *root, bool *out_live)
+                                       const struct fgw_cid *root,
+                                       enum fgw_storage_liveness *out_live)
 {
     (void)root;
     _Atomic unsigned *calls = context;
     atomic_fetch_add(calls, 1);
-    *out_live = fgw_bytes_eq_str(owner->key, "live");
+    *out_live = fgw_bytes_eq_str(owner->key, "live") ? FGW_STORAGE_HERE : FGW_STORAGE_ABSENT;
     return FGW_OK;
 }
 
