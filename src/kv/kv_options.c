@@ -85,6 +85,23 @@ static void set_logs(rocksdb_options_t *db, const struct fgw_kv_options *options
     rocksdb_options_set_stats_persist_period_sec(db, 0);
 }
 
+/* Blocks that a flush writes go into the cache as well: what was in memory stays there, and rows just
+ * written are not read from the disk by the next operation on them. The C API has no call for it. */
+static rocksdb_options_t *with_warm_flushes(rocksdb_options_t *db)
+{
+    rocksdb_options_t *full = rocksdb_options_create();
+    char *status = NULL;
+    rocksdb_get_options_from_string(
+        db, "block_based_table_factory={prepopulate_block_cache=kFlushOnly}", full, &status);
+    if (status != NULL) { /* a RocksDB that does not know it */
+        rocksdb_free(status);
+        rocksdb_options_destroy(full);
+        return db;
+    }
+    rocksdb_options_destroy(db);
+    return full;
+}
+
 rocksdb_options_t *fgw_kv_make_options(const struct fgw_kv_options *options, rocksdb_cache_t *cache)
 {
     rocksdb_options_t *db = rocksdb_options_create();
@@ -96,5 +113,5 @@ rocksdb_options_t *fgw_kv_make_options(const struct fgw_kv_options *options, roc
     set_tables(db, cache);
     set_levels(db, options);
     set_logs(db, options);
-    return db;
+    return with_warm_flushes(db);
 }
