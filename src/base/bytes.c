@@ -53,13 +53,14 @@ int fgw_bytes_cmp(struct fgw_bytes a, struct fgw_bytes b)
 
 bool fgw_bytes_starts_with(struct fgw_bytes whole, struct fgw_bytes prefix)
 {
-    return whole.len >= prefix.len && (prefix.len == 0 || memcmp(whole.ptr, prefix.ptr, prefix.len) == 0);
+    return whole.len >= prefix.len &&
+           (prefix.len == 0 || memcmp(whole.ptr, prefix.ptr, prefix.len) == 0);
 }
 
 bool fgw_bytes_ends_with(struct fgw_bytes whole, struct fgw_bytes suffix)
 {
-    return whole.len >= suffix.len &&
-           (suffix.len == 0 || memcmp(whole.ptr + whole.len - suffix.len, suffix.ptr, suffix.len) == 0);
+    return whole.len >= suffix.len && (suffix.len == 0 || memcmp(whole.ptr + whole.len - suffix.len,
+                                                                 suffix.ptr, suffix.len) == 0);
 }
 
 size_t fgw_bytes_find(struct fgw_bytes whole, struct fgw_bytes part, size_t from)
@@ -158,8 +159,10 @@ static size_t utf8_sequence(const uint8_t *p, size_t left)
     if (first < 0x80) {
         return 1;
     }
-    size_t len = first >= 0xc2 && first <= 0xdf ? 2 : (first & 0xf0) == 0xe0 ? 3
-                 : first >= 0xf0 && first <= 0xf4 ? 4 : 0;
+    size_t len = first >= 0xc2 && first <= 0xdf   ? 2
+                 : (first & 0xf0) == 0xe0         ? 3
+                 : first >= 0xf0 && first <= 0xf4 ? 4
+                                                  : 0;
     if (len == 0 || left < len) {
         return 0;
     }

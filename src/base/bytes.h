@@ -27,8 +27,7 @@ static inline struct fgw_bytes fgw_bytes_str(const char *text)
     return (struct fgw_bytes){(const uint8_t *)text, text == NULL ? 0 : strlen(text)};
 }
 /* A view of a string literal, without strlen. */
-#define FGW_LIT(literal) \
-    ((struct fgw_bytes){(const uint8_t *)("" literal), sizeof(literal) - 1})
+#define FGW_LIT(literal) ((struct fgw_bytes){(const uint8_t *)("" literal), sizeof(literal) - 1})
 /* For printf: "%.*s", FGW_FMT(view). */
 #define FGW_FMT(view) (int)(view).len, (view).len ? (const char *)(view).ptr : ""
 
@@ -71,7 +70,7 @@ struct fgw_buf {
     uint8_t *ptr;
     size_t len;
     size_t cap;
-    size_t max; /* 0 = no maximum: only for sizes our own code bounds */
+    size_t max;    /* 0 = no maximum: only for sizes our own code bounds */
     bool overflow; /* an append was refused; fgw_buf_status reports it */
 };
 
@@ -117,17 +116,79 @@ static inline struct fgw_bytes fgw_buf_bytes(const struct fgw_buf *buf)
 }
 
 /* Fixed-width integers in files and frames. */
-static inline void fgw_put_u16le(uint8_t *p, uint16_t v) { p[0] = (uint8_t)v; p[1] = (uint8_t)(v >> 8); }
-static inline void fgw_put_u32le(uint8_t *p, uint32_t v) { for (int i = 0; i < 4; i++) { p[i] = (uint8_t)(v >> (8 * i)); } }
-static inline void fgw_put_u64le(uint8_t *p, uint64_t v) { for (int i = 0; i < 8; i++) { p[i] = (uint8_t)(v >> (8 * i)); } }
-static inline uint16_t fgw_get_u16le(const uint8_t *p) { return (uint16_t)(p[0] | (p[1] << 8)); }
-static inline uint32_t fgw_get_u32le(const uint8_t *p) { uint32_t v = 0; for (int i = 3; i >= 0; i--) { v = (v << 8) | p[i]; } return v; }
-static inline uint64_t fgw_get_u64le(const uint8_t *p) { uint64_t v = 0; for (int i = 7; i >= 0; i--) { v = (v << 8) | p[i]; } return v; }
-static inline void fgw_put_u16be(uint8_t *p, uint16_t v) { p[0] = (uint8_t)(v >> 8); p[1] = (uint8_t)v; }
-static inline void fgw_put_u32be(uint8_t *p, uint32_t v) { for (int i = 0; i < 4; i++) { p[i] = (uint8_t)(v >> (24 - 8 * i)); } }
-static inline void fgw_put_u64be(uint8_t *p, uint64_t v) { for (int i = 0; i < 8; i++) { p[i] = (uint8_t)(v >> (56 - 8 * i)); } }
-static inline uint16_t fgw_get_u16be(const uint8_t *p) { return (uint16_t)((p[0] << 8) | p[1]); }
-static inline uint32_t fgw_get_u32be(const uint8_t *p) { uint32_t v = 0; for (int i = 0; i < 4; i++) { v = (v << 8) | p[i]; } return v; }
-static inline uint64_t fgw_get_u64be(const uint8_t *p) { uint64_t v = 0; for (int i = 0; i < 8; i++) { v = (v << 8) | p[i]; } return v; }
+static inline void fgw_put_u16le(uint8_t *p, uint16_t v)
+{
+    p[0] = (uint8_t)v;
+    p[1] = (uint8_t)(v >> 8);
+}
+static inline void fgw_put_u32le(uint8_t *p, uint32_t v)
+{
+    for (int i = 0; i < 4; i++) {
+        p[i] = (uint8_t)(v >> (8 * i));
+    }
+}
+static inline void fgw_put_u64le(uint8_t *p, uint64_t v)
+{
+    for (int i = 0; i < 8; i++) {
+        p[i] = (uint8_t)(v >> (8 * i));
+    }
+}
+static inline uint16_t fgw_get_u16le(const uint8_t *p)
+{
+    return (uint16_t)(p[0] | (p[1] << 8));
+}
+static inline uint32_t fgw_get_u32le(const uint8_t *p)
+{
+    uint32_t v = 0;
+    for (int i = 3; i >= 0; i--) {
+        v = (v << 8) | p[i];
+    }
+    return v;
+}
+static inline uint64_t fgw_get_u64le(const uint8_t *p)
+{
+    uint64_t v = 0;
+    for (int i = 7; i >= 0; i--) {
+        v = (v << 8) | p[i];
+    }
+    return v;
+}
+static inline void fgw_put_u16be(uint8_t *p, uint16_t v)
+{
+    p[0] = (uint8_t)(v >> 8);
+    p[1] = (uint8_t)v;
+}
+static inline void fgw_put_u32be(uint8_t *p, uint32_t v)
+{
+    for (int i = 0; i < 4; i++) {
+        p[i] = (uint8_t)(v >> (24 - 8 * i));
+    }
+}
+static inline void fgw_put_u64be(uint8_t *p, uint64_t v)
+{
+    for (int i = 0; i < 8; i++) {
+        p[i] = (uint8_t)(v >> (56 - 8 * i));
+    }
+}
+static inline uint16_t fgw_get_u16be(const uint8_t *p)
+{
+    return (uint16_t)((p[0] << 8) | p[1]);
+}
+static inline uint32_t fgw_get_u32be(const uint8_t *p)
+{
+    uint32_t v = 0;
+    for (int i = 0; i < 4; i++) {
+        v = (v << 8) | p[i];
+    }
+    return v;
+}
+static inline uint64_t fgw_get_u64be(const uint8_t *p)
+{
+    uint64_t v = 0;
+    for (int i = 0; i < 8; i++) {
+        v = (v << 8) | p[i];
+    }
+    return v;
+}
 
 #endif

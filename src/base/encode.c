@@ -184,7 +184,8 @@ enum fgw_err fgw_uri_decode(struct fgw_arena *arena, struct fgw_bytes text, bool
     for (size_t i = 0; i < text.len; i++) {
         uint8_t c = text.ptr[i];
         if (c == '%') {
-            if (text.len - i < 3 || hex_value(text.ptr[i + 1]) < 0 || hex_value(text.ptr[i + 2]) < 0) {
+            if (text.len - i < 3 || hex_value(text.ptr[i + 1]) < 0 ||
+                hex_value(text.ptr[i + 2]) < 0) {
                 return FGW_ERR_PARSE;
             }
             c = (uint8_t)(hex_value(text.ptr[i + 1]) << 4 | hex_value(text.ptr[i + 2]));

@@ -96,8 +96,8 @@ static void start_flush(struct fgw_kv *kv, enum fgw_kv_family family)
     if (fgw_kv_writable(kv, NULL) != FGW_OK || !fgw_kv_enter(kv)) {
         return;
     }
-    (void)rocksdb_property_int_cf(kv->db, kv->families[family],
-                                  "rocksdb.cur-size-active-mem-table", &bytes);
+    (void)rocksdb_property_int_cf(kv->db, kv->families[family], "rocksdb.cur-size-active-mem-table",
+                                  &bytes);
     if (bytes >= TIDY_MEMTABLE_MIN && tidy_is_due(kv)) {
         rocksdb_flushoptions_t *options = rocksdb_flushoptions_create();
         char *status = NULL;

@@ -12,7 +12,7 @@ struct fgw_lister {
     const struct fgw_list_query *query;
     struct fgw_list_entry *entries; /* query->max + 1 */
     size_t count;
-    bool full; /* one more than asked for was seen */
+    bool full;                    /* one more than asked for was seen */
     struct fgw_bytes skip_prefix; /* rows under it are counted already; empty: none */
     struct fgw_buf seek;
 };

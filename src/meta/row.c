@@ -20,14 +20,14 @@ enum object_tag {
     OBJECT_OWNER = 20,
     OBJECT_REV = 22,
     OBJECT_ACL = 24,
-    OBJECT_HEADER = 26,  /* repeated: uvarint name length | name | value */
-    OBJECT_TAG = 28,     /* likewise */
-    OBJECT_PART = 30,    /* repeated */
-    OBJECT_EXTENT = 32,  /* repeated */
+    OBJECT_HEADER = 26, /* repeated: uvarint name length | name | value */
+    OBJECT_TAG = 28,    /* likewise */
+    OBJECT_PART = 30,   /* repeated */
+    OBJECT_EXTENT = 32, /* repeated */
     OBJECT_CID = 34,
     OBJECT_UPLOAD = 36,
     OBJECT_NULL_VERSION = 38,
-    OBJECT_RECENT = 40,  /* repeated */
+    OBJECT_RECENT = 40, /* repeated */
     OBJECT_CLAIM = 42,
     OBJECT_LAST = 42
 };
@@ -105,8 +105,16 @@ enum fgw_err fgw_row_get_checksum(struct fgw_bytes value, struct fgw_checksum_va
 
 /* -- extents ---------------------------------------------------------------------------------- */
 
-enum extent_tag { EXTENT_NUMBER = 2, EXTENT_SET = 4, EXTENT_ROOT = 6, EXTENT_SIZE = 8,
-                  EXTENT_GROUP = 10, EXTENT_OFFSET = 12, EXTENT_LEN = 14, EXTENT_CRC = 16 };
+enum extent_tag {
+    EXTENT_NUMBER = 2,
+    EXTENT_SET = 4,
+    EXTENT_ROOT = 6,
+    EXTENT_SIZE = 8,
+    EXTENT_GROUP = 10,
+    EXTENT_OFFSET = 12,
+    EXTENT_LEN = 14,
+    EXTENT_CRC = 16
+};
 
 void fgw_row_encode_extent(struct fgw_buf *out, const struct fgw_extent *extent)
 {
@@ -186,8 +194,15 @@ enum fgw_err fgw_row_decode_extent(struct fgw_bytes bytes, struct fgw_extent *ou
 
 /* -- parts inside an object row: number | size | md5 | checksum -------------------------------- */
 
-enum part_tag { PART_NUMBER = 2, PART_SIZE = 4, PART_MD5 = 6, PART_CHECKSUM = 8, PART_ATTEMPT = 10,
-                PART_MTIME = 12, PART_EXTENT = 14 };
+enum part_tag {
+    PART_NUMBER = 2,
+    PART_SIZE = 4,
+    PART_MD5 = 6,
+    PART_CHECKSUM = 8,
+    PART_ATTEMPT = 10,
+    PART_MTIME = 12,
+    PART_EXTENT = 14
+};
 
 static void encode_object_part(struct fgw_buf *out, const struct fgw_object_part *part)
 {
@@ -199,8 +214,8 @@ static void encode_object_part(struct fgw_buf *out, const struct fgw_object_part
 
 void fgw_row_encode_part(struct fgw_buf *out, const struct fgw_part *part)
 {
-    struct fgw_object_part common = {.number = part->number, .size = part->size,
-                                     .checksum = part->checksum};
+    struct fgw_object_part common = {
+        .number = part->number, .size = part->size, .checksum = part->checksum};
     memcpy(common.md5, part->md5, sizeof common.md5);
     encode_object_part(out, &common);
     fgw_row_put_id(out, PART_ATTEMPT, &part->attempt);
@@ -291,7 +306,8 @@ static void encode_object_lists(struct fgw_buf *out, const struct fgw_object *ob
 void fgw_row_encode_object(struct fgw_buf *out, const struct fgw_object *object,
                            const struct fgw_row_state *state)
 {
-    uint64_t flags = (object->is_null ? FLAG_NULL : 0U) | (object->delete_marker ? FLAG_MARKER : 0U) |
+    uint64_t flags = (object->is_null ? FLAG_NULL : 0U) |
+                     (object->delete_marker ? FLAG_MARKER : 0U) |
                      (object->canonical_cid ? FLAG_CANONICAL_CID : 0U);
     fgw_tlv_put_u64(out, OBJECT_FLAGS, flags);
     fgw_row_put_id(out, OBJECT_VERSION, &object->version_id);

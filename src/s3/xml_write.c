@@ -7,7 +7,7 @@
 /* lead | name | '>', with one look at the room. */
 static void append_tag(struct fgw_buf *out, struct fgw_bytes lead, const char *name)
 {
-    struct fgw_bytes text = fgw_bytes_str(name);
+    struct fgw_bytes text = fgw_bytes(name, strlen(name));
     size_t size = lead.len + text.len + 1;
     if (fgw_buf_reserve(out, size) != FGW_OK) {
         return;

@@ -11,10 +11,10 @@
 #include "event/fiber.h"
 
 enum {
-    APPENDS_MAX = 32,                      /* blocks of one write call */
-    WRITEBACK_STEP = 4 * 1024 * 1024,      /* start writing back early: a sync has less to do */
-    CACHE_KEEP = 64 * 1024 * 1024,         /* the newest bytes stay in the page cache, as many clients */
-    CACHE_DROP_STEP = 8 * 1024 * 1024,     /* read back what they have just written; see drop_cached */
+    APPENDS_MAX = 32,                 /* blocks of one write call */
+    WRITEBACK_STEP = 4 * 1024 * 1024, /* start writing back early: a sync has less to do */
+    CACHE_KEEP = 64 * 1024 * 1024,    /* the newest bytes stay in the page cache, as many clients */
+    CACHE_DROP_STEP = 8 * 1024 * 1024, /* read back what they have just written; see drop_cached */
 };
 
 struct fgw_bulk_file {
@@ -22,9 +22,9 @@ struct fgw_bulk_file {
     uint64_t group;
     int fd;
     /* under the lock */
-    unsigned refs;     /* appender, writers with unheld blocks, queued syncs */
-    uint64_t end;      /* written */
-    uint64_t synced;   /* durable */
+    unsigned refs;   /* appender, writers with unheld blocks, queued syncs */
+    uint64_t end;    /* written */
+    uint64_t synced; /* durable */
     bool poisoned;
     /* the appender's */
     uint64_t writeback; /* handed to the disk up to here */
@@ -86,8 +86,13 @@ void fgw_bulk_unref(struct fgw_bulk *bulk, struct fgw_bulk_file *file)
 static struct fgw_bulk_file *add_file(struct fgw_bulk *bulk, uint64_t group, int fd, uint64_t end)
 {
     struct fgw_bulk_file *file = fgw_xcalloc(1, sizeof *file);
-    *file = (struct fgw_bulk_file){
-        .group = group, .fd = fd, .refs = 1, .end = end, .synced = end, .writeback = end, .dropped = end};
+    *file = (struct fgw_bulk_file){.group = group,
+                                   .fd = fd,
+                                   .refs = 1,
+                                   .end = end,
+                                   .synced = end,
+                                   .writeback = end,
+                                   .dropped = end};
     (void)pthread_mutex_lock(&bulk->lock.mutex);
     fgw_list_push_back(&bulk->lock.files, &file->node);
     (void)pthread_mutex_unlock(&bulk->lock.mutex);
@@ -103,9 +108,9 @@ static enum fgw_err create_file(struct fgw_bulk *bulk, struct fgw_bulk_file **ou
     uint64_t id = atomic_fetch_add(bulk->options.last_group, 1) + 1;
     fgw_buf_init(&payload, 0);
     fgw_item_put_u64(&payload, FGW_ITEM_RUNNING_MS, 0);
-    enum fgw_err err = fgw_group_create(bulk->options.dir->tmp, bulk->options.dir->groups, id,
-                                        &bulk->options.sealer, &head, fgw_buf_bytes(&payload), &fd,
-                                        &end);
+    enum fgw_err err =
+        fgw_group_create(bulk->options.dir->tmp, bulk->options.dir->groups, id,
+                         &bulk->options.sealer, &head, fgw_buf_bytes(&payload), &fd, &end);
     fgw_buf_deinit(&payload);
     if (err == FGW_OK) {
         *out_file = add_file(bulk, id, fd, end);
@@ -256,7 +261,8 @@ enum fgw_err fgw_bulk_append(struct fgw_bulk *bulk, const struct fgw_storage_blo
 /* -- syncing ------------------------------------------------------------------------------------- */
 
 /* Takes all waits of one file; NULL when stopping. */
-static struct fgw_bulk_file *take_syncs(struct fgw_bulk *bulk, struct fgw_list *out, uint64_t *out_end)
+static struct fgw_bulk_file *take_syncs(struct fgw_bulk *bulk, struct fgw_list *out,
+                                        uint64_t *out_end)
 {
     (void)pthread_mutex_lock(&bulk->lock.mutex);
     while (fgw_list_empty(&bulk->lock.syncs) && !bulk->lock.stopping) {

@@ -188,10 +188,8 @@ static void acl_documents(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(writes),
-        cmocka_unit_test(escapes_every_byte_at_every_place),
-        cmocka_unit_test(reads_any_form),
-        cmocka_unit_test(refuses_hostile_documents),
+        cmocka_unit_test(writes),         cmocka_unit_test(escapes_every_byte_at_every_place),
+        cmocka_unit_test(reads_any_form), cmocka_unit_test(refuses_hostile_documents),
         cmocka_unit_test(acl_documents),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
