@@ -11,9 +11,9 @@
 #include "bin/database.h"
 #include "bin/schema.h"
 #include "bin/server.h"
+#include "bin/store.h"
 #include "blobs/replicated.h"
 #include "cluster/cluster.h"
-#include "console/admin.h"
 #include "event/fiber.h"
 #include "node/node.h"
 
@@ -32,16 +32,8 @@ struct role {
     struct fgw_database *database;
     _Atomic(struct fgw_node *) node;
     struct fgw_s3 *s3;
-    struct fgw_admin admin;
     bool stopped; /* by a signal, while the schema was waited for */
 };
-
-static int fail(const struct fgw_error *error, enum fgw_err err)
-{
-    (void)fprintf(stderr, "fgw: error: %s\n",
-                  error->message[0] != '\0' ? error->message : fgw_err_text(err));
-    return fgw_exit_of_error(err, error);
-}
 
 static void set_health(void *context, const char *what, const char *text)
 {
@@ -65,6 +57,22 @@ static bool worth_waiting(enum fgw_migrate_exit exit)
            exit == FGW_MIGRATE_EXIT_LOST;
 }
 
+/* A storage node may make the id: with its directory's own when that has one. */
+static enum fgw_err identify(struct role *role, struct fgw_cql_client *client,
+                             struct fgw_error *error)
+{
+    uint8_t own[FGW_CLUSTER_ID_SIZE];
+    struct fgw_identify how = {.make = role->storage_node};
+    if (role->storage_node) {
+        enum fgw_err err = fgw_storage_peek_cluster_id(role->config.data_dir, own, error);
+        if (err != FGW_OK && err != FGW_ERR_NOT_FOUND) {
+            return err;
+        }
+        how.own = err == FGW_OK ? own : NULL;
+    }
+    return fgw_cluster_identify(client, role->config.cql_keyspace, &how, role->cluster_id, error);
+}
+
 /* One attempt: FGW_OK, FGW_ERR_AGAIN, or FGW_ERR_CONFIG with looking->exit_code. */
 static enum fgw_err look_once(struct looking *looking, struct fgw_cql_client *client)
 {
@@ -81,8 +89,7 @@ static enum fgw_err look_once(struct looking *looking, struct fgw_cql_client *cl
             looking->exit_code = (int)exit;
             return worth_waiting(exit) ? FGW_ERR_AGAIN : FGW_ERR_CONFIG;
         }
-        err = fgw_cluster_identify(client, role->config.cql_keyspace, role->storage_node,
-                                   role->cluster_id, &error);
+        err = identify(role, client, &error);
     }
     if (err != FGW_OK) {
         set_health(role, "database", fgw_error_message(&error));
@@ -122,7 +129,7 @@ static int find_cluster(struct role *role)
     set_health(role, "database", "connecting to the database");
     enum fgw_err err = fgw_cql_config_of(&role->config, &looking.config, &error);
     if (err != FGW_OK) {
-        return fail(&error, err);
+        return fgw_exit_failed(err, &error);
     }
     fgw_schema_stop_on_signals();
     fgw_workers_run(fgw_server_workers(role->server), look_for_cluster, &looking);
@@ -137,34 +144,19 @@ static int find_cluster(struct role *role)
 static int open_storage(struct role *role)
 {
     const struct fgw_config *config = &role->config;
-    struct fgw_error error;
-    fgw_error_init(&error);
-    struct fgw_storage_options options = {
-        .path = config->data_dir,
-        .memory_bytes = config->memory_bytes / 2,
-        .group_size_bytes = config->group_size_bytes,
-        .min_free_bytes = config->min_free_bytes == FGW_CONFIG_AUTO ? 0 : config->min_free_bytes,
-        .sync_off = config->sync == FGW_CONFIG_SYNC_OFF,
-        .release_delay_ms = config->release_delay_ms,
-        .sweep_grace_ms = config->sweep_grace_ms,
-        .dead_percent = config->dead_percent,
-        .cluster_id = role->cluster_id,
-    };
-    enum fgw_err err = fgw_storage_open(&options, &role->storage, &error);
-    if (err != FGW_OK) {
-        return fail(&error, err);
-    }
-    if (memcmp(fgw_storage_cluster_id(role->storage), role->cluster_id, FGW_CLUSTER_ID_SIZE) != 0) {
+    struct fgw_storage_options options = fgw_store_options(config);
+    options.cluster_id = role->cluster_id;
+    int exit_code = fgw_store_open(&options, &role->storage);
+    if (exit_code == FGW_EXIT_OK &&
+        memcmp(fgw_storage_cluster_id(role->storage), role->cluster_id, FGW_CLUSTER_ID_SIZE) != 0) {
+        struct fgw_error error;
+        fgw_error_init(&error);
         (void)fgw_error_set(&error, FGW_ERR_CONFIG,
                             "%s belongs to another cluster than keyspace %s (see fgw node adopt)",
                             config->data_dir, config->cql_keyspace);
-        return fail(&error, FGW_ERR_CONFIG);
+        return fgw_exit_failed(FGW_ERR_CONFIG, &error);
     }
-    if (options.sync_off) {
-        fgw_log_warn("storage", "FGW_SYNC=off: writes are acknowledged before they are on disk and "
-                                "can be lost; for benchmarks and throw-away data only");
-    }
-    return FGW_EXIT_OK;
+    return exit_code;
 }
 
 /* -- registry and blobs -------------------------------------------------------------------------- */
@@ -200,6 +192,28 @@ static struct fgw_cql_client *client_of_worker(void *context)
     return fgw_database_client(role->database);
 }
 
+/* Which sets the metadata names a blob on; on worker 0. */
+static enum fgw_err named_sets(void *context, const struct fgw_storage_owner *owner,
+                               const struct fgw_cid *root, struct fgw_cluster_named *out_named,
+                               struct fgw_error *error)
+{
+    struct role *role = context;
+    struct fgw_meta *meta = fgw_database_meta(role->database);
+    struct fgw_arena arena;
+    struct fgw_blob_live live = {0};
+    fgw_arena_init(&arena, 0);
+    enum fgw_err err = meta->ops->blob_live(meta, &arena, owner, root, &live);
+    fgw_arena_deinit(&arena);
+    if (err != FGW_OK) {
+        return fgw_error_set(error, err, "The metadata cannot be asked: %s", fgw_err_text(err));
+    }
+    *out_named =
+        (struct fgw_cluster_named){.live = live.live, .any_set = live.any_set, .count = live.count};
+    _Static_assert(sizeof out_named->sets == sizeof live.sets, "as many sets");
+    memcpy(out_named->sets, live.sets, sizeof live.sets);
+    return FGW_OK;
+}
+
 static void make_blobs(struct role *role)
 {
     const struct fgw_config *config = &role->config;
@@ -216,13 +230,17 @@ static void make_blobs(struct role *role)
         .zone = config->zone,
         .host = config->host,
         .url = config->node_url,
+        .down_after_ms = config->node_down_after_ms,
+        .repair_bytes_per_s = config->repair_rate,
+        .named = named_sets,
         .renewed = on_renewed,
         .fenced = on_fenced,
         .health = set_health,
         .context = role,
     };
-    role->cluster = fgw_cluster_new(&cluster);
     role->remotes = fgw_remotes_new(workers, role->secrets, config->cluster_secrets.count);
+    cluster.remotes = role->remotes;
+    role->cluster = fgw_cluster_new(&cluster);
     struct fgw_replicated_options blobs = {.placement = fgw_cluster_placement(role->cluster),
                                            .remotes = role->remotes,
                                            .workers = workers,
@@ -239,7 +257,7 @@ static int open_database(struct role *role)
     enum fgw_err err =
         fgw_database_open(&role->config, role->server, role->blobs, &role->database, &error);
     role->stopped = fgw_schema_stop_requested(NULL);
-    return err == FGW_OK ? FGW_EXIT_OK : fail(&error, err);
+    return err == FGW_OK ? FGW_EXIT_OK : fgw_exit_failed(err, &error);
 }
 
 /* Until it is done, or another store has this node's name. */
@@ -255,7 +273,7 @@ static int join(struct role *role)
             return FGW_EXIT_OK;
         }
         if (err == FGW_ERR_IN_USE) {
-            return fail(&error, err);
+            return fgw_exit_failed(err, &error);
         }
         set_health(role, "registry", fgw_error_message(&error));
         (void)sleep(1);
@@ -280,13 +298,26 @@ static enum fgw_storage_liveness set_is_here(void *context, uint64_t set_id)
     return here;
 }
 
+static uint64_t epoch_of_set(void *context, uint64_t set_id)
+{
+    struct role *role = context;
+    const struct fgw_placement *placement = fgw_cluster_placement(role->cluster);
+    struct fgw_placement_set *set = fgw_xmalloc(sizeof *set);
+    bool known = placement->resolve(placement->context, set_id, set) == FGW_OK;
+    uint64_t epoch = known ? set->epoch : 0;
+    fgw_xfree(set);
+    return epoch;
+}
+
 static void start_node(struct role *role)
 {
     struct fgw_node_options options = {.storage = role->storage,
                                        .workers = fgw_server_workers(role->server),
                                        .secrets = role->secrets,
                                        .secret_count = role->config.cluster_secrets.count,
-                                       .epoch = fgw_cluster_epoch(role->cluster)};
+                                       .epoch = fgw_cluster_epoch(role->cluster),
+                                       .set_epoch = epoch_of_set,
+                                       .set_context = role};
     role->node = fgw_node_new(&options);
     fgw_server_set_block_api(role->server, fgw_node_handle, role->node);
     fgw_database_set_here(role->database, set_is_here, role);
@@ -344,11 +375,9 @@ static void add_status(void *context, json_t *status)
     fgw_cluster_json(role->cluster, &text);
     json_t *nodes = json_loadb((const char *)text.ptr, text.len, 0, NULL);
     fgw_buf_deinit(&text);
-    (void)json_object_set_new(status, "version", json_string(fgw_version()));
-    (void)json_object_set_new(status, "role", json_string("kuri"));
-    (void)json_object_set_new(status, "ready",
-                              json_boolean(fgw_health_ready(fgw_server_health(role->server))));
-    (void)json_object_set_new(status, "endpoint", json_string(fgw_server_endpoint(role->server)));
+    if (role->storage != NULL) {
+        fgw_store_add_status(role->storage, status);
+    }
     (void)json_object_set_new(status, "epoch", json_integer((json_int_t)stats.epoch));
     (void)json_object_set_new(status, "map_version", json_integer((json_int_t)stats.map_version));
     (void)json_object_set_new(status, "sets", json_integer((json_int_t)stats.sets));
@@ -365,38 +394,20 @@ static void add_status(void *context, json_t *status)
 static int start_engine(struct role *role)
 {
     const struct fgw_config *config = &role->config;
-    struct fgw_meta *meta = fgw_database_meta(role->database);
-    struct fgw_s3_options options = {
-        .meta = meta,
-        .blobs = role->blobs,
-        .workers = config->threads,
-        .region = config->region,
-        .locations = config->locations.items,
-        .location_count = config->locations.count,
-        .domains = config->domains.items,
-        .domain_count = config->domains.count,
-        .strict_aws = config->s3_strict_aws,
-        .root_access_key = config->root_access_key,
-        .root_secret_key = config->root_secret_key,
-        .internal = fgw_server_internal,
-        .internal_context = role->server,
-        .done = fgw_server_done,
-        .done_context = role->server,
-    };
-    role->s3 = fgw_s3_new(&options);
-    fgw_metrics_register(fgw_server_metrics(role->server), write_metrics, role);
-    int exit_code = FGW_EXIT_OK;
-    if (role->storage_node) {
-        role->admin = (struct fgw_admin){.meta = meta,
-                                         .root_id = fgw_s3_root_id(role->s3),
-                                         .root_access_key = config->root_access_key,
-                                         .region = config->region,
-                                         .status = add_status,
-                                         .status_context = role};
-        exit_code = fgw_server_start_admin(role->server, &role->admin);
+    struct fgw_metrics *metrics = fgw_server_metrics(role->server);
+    fgw_metrics_register(metrics, write_metrics, role);
+    if (role->storage != NULL) {
+        fgw_metrics_register(metrics, fgw_store_write_metrics, role->storage);
     }
+    struct fgw_server_engine engine = {.meta = fgw_database_meta(role->database),
+                                       .blobs = role->blobs,
+                                       .root_access_key = config->root_access_key,
+                                       .root_secret_key = config->root_secret_key,
+                                       .status = add_status,
+                                       .status_context = role,
+                                       .admin_socket = role->storage_node};
+    int exit_code = fgw_server_start_engine(role->server, &engine, &role->s3);
     if (exit_code == FGW_EXIT_OK) {
-        fgw_server_attach(role->server, role->s3);
         fgw_log_info("server", "%s serves S3 at %s", config->node_id,
                      fgw_server_endpoint(role->server));
     }
@@ -470,10 +481,6 @@ static int check_settings(const struct role *role)
     if (config->backend_nodes.count > 0) {
         fgw_log_info("cluster", "FGW_BACKEND_NODES is not needed: the registry in the database "
                                 "names the nodes");
-    }
-    if (config->values[FGW_SETTING_NODE_DOWN_AFTER].source != FGW_CONFIG_FROM_DEFAULT) {
-        fgw_log_warn("cluster", "FGW_NODE_DOWN_AFTER has no effect: this build does not repair "
-                                "the copies of a lost node by itself");
     }
     return FGW_EXIT_OK;
 }

@@ -5,9 +5,10 @@
 
 #include "bin/credentials.h"
 #include "bin/database.h"
+#include "bin/purger.h"
 #include "bin/server.h"
+#include "bin/store.h"
 #include "blobs/local.h"
-#include "console/admin.h"
 #include "meta/rocks/rocks.h"
 
 struct serve {
@@ -16,43 +17,11 @@ struct serve {
     struct fgw_storage *storage;
     struct fgw_blobs *blobs;
     struct fgw_meta *meta;
+    struct fgw_purger *purger;     /* of the embedded metadata */
     struct fgw_database *database; /* with FGW_META=cql; meta is its own then */
     struct fgw_s3 *s3;
     struct fgw_credentials credentials;
-    struct fgw_admin admin;
 };
-
-static void write_storage(void *context, struct fgw_buf *out)
-{
-    struct fgw_storage_stats stats;
-    fgw_storage_stats(context, &stats);
-    fgw_metrics_gauge(out, "fgw_storage_groups", "Group files.", stats.groups);
-    fgw_metrics_gauge(out, "fgw_storage_live_bytes", "Bytes of blocks that are held.",
-                      stats.live_bytes);
-    fgw_metrics_gauge(out, "fgw_storage_dead_bytes", "Bytes of blocks that nothing holds.",
-                      stats.dead_bytes);
-    fgw_metrics_gauge(out, "fgw_storage_free_bytes", "Free bytes of the file system.",
-                      stats.free_bytes);
-    fgw_metrics_counter(out, "fgw_storage_batches_total", "Batches committed.", stats.batches);
-    fgw_metrics_counter(out, "fgw_storage_operations_total", "Operations committed.",
-                        stats.operations);
-    fgw_metrics_counter(out, "fgw_storage_syncs_total", "fdatasync calls.", stats.syncs);
-    (void)fgw_buf_appendf(out,
-                          "# HELP fgw_storage_sync_seconds_total Time in fdatasync.\n"
-                          "# TYPE fgw_storage_sync_seconds_total counter\n"
-                          "fgw_storage_sync_seconds_total %.6f\n",
-                          (double)stats.sync_ns_total / 1e9);
-    fgw_metrics_gauge(out, "fgw_storage_read_only", "1 after a failed write.", stats.read_only);
-    fgw_metrics_gauge(out, "fgw_storage_below_reserve", "1 when writes get 507.",
-                      stats.below_reserve);
-}
-
-static int fail(const struct fgw_error *error, enum fgw_err err)
-{
-    (void)fprintf(stderr, "fgw: error: %s\n",
-                  error->message[0] != '\0' ? error->message : fgw_err_text(err));
-    return fgw_exit_of_error(err, error);
-}
 
 static enum fgw_err blob_live(void *context, const struct fgw_storage_owner *owner,
                               const struct fgw_cid *root, enum fgw_storage_liveness *out_liveness)
@@ -71,46 +40,60 @@ static enum fgw_err blob_live(void *context, const struct fgw_storage_owner *own
 
 static int open_storage(struct serve *serve)
 {
-    const struct fgw_config *config = &serve->config;
     struct fgw_error error;
+    struct fgw_storage_options options = fgw_store_options(&serve->config);
     fgw_error_init(&error);
-    struct fgw_storage_options options = {
-        .path = config->data_dir,
-        .memory_bytes = config->memory_bytes / 2,
-        .group_size_bytes = config->group_size_bytes,
-        .min_free_bytes = config->min_free_bytes == FGW_CONFIG_AUTO ? 0 : config->min_free_bytes,
-        .sync_off = config->sync == FGW_CONFIG_SYNC_OFF,
-        .release_delay_ms = config->release_delay_ms,
-        .sweep_grace_ms = config->sweep_grace_ms,
-        .dead_percent = config->dead_percent,
-    };
-    enum fgw_err err = fgw_storage_open(&options, &serve->storage, &error);
-    if (err != FGW_OK) {
-        return fail(&error, err);
+    int exit_code = fgw_store_open(&options, &serve->storage);
+    if (exit_code != FGW_EXIT_OK) {
+        return exit_code;
     }
-    if (options.sync_off) {
-        fgw_log_warn("storage", "FGW_SYNC=off: writes are acknowledged before they are on disk and "
-                                "can be lost; for benchmarks and throw-away data only");
-    }
-    err = fgw_credentials_load(config, &serve->credentials, &error);
-    return err == FGW_OK ? FGW_EXIT_OK : fail(&error, err);
+    enum fgw_err err = fgw_credentials_load(&serve->config, &serve->credentials, &error);
+    return err == FGW_OK ? FGW_EXIT_OK : fgw_exit_failed(err, &error);
 }
 
 static void add_status(void *context, json_t *status)
 {
     struct serve *serve = context;
+    fgw_store_add_status(serve->storage, status);
+}
+
+/* Database and directory carry one cluster id, or nothing is served, and nothing swept. */
+static enum fgw_err check_cluster(struct serve *serve, struct fgw_error *error)
+{
+    uint8_t id[FGW_CLUSTER_ID_SIZE];
     struct fgw_storage_stats stats;
+    const uint8_t *own = fgw_storage_cluster_id(serve->storage);
     fgw_storage_stats(serve->storage, &stats);
-    (void)json_object_set_new(status, "version", json_string(fgw_version()));
-    (void)json_object_set_new(status, "role", json_string("serve"));
-    (void)json_object_set_new(status, "ready",
-                              json_boolean(fgw_health_ready(fgw_server_health(serve->server))));
-    (void)json_object_set_new(status, "endpoint", json_string(fgw_server_endpoint(serve->server)));
-    (void)json_object_set_new(status, "groups", json_integer((json_int_t)stats.groups));
-    (void)json_object_set_new(status, "live_bytes", json_integer((json_int_t)stats.live_bytes));
-    (void)json_object_set_new(status, "dead_bytes", json_integer((json_int_t)stats.dead_bytes));
-    (void)json_object_set_new(status, "free_bytes", json_integer((json_int_t)stats.free_bytes));
-    (void)json_object_set_new(status, "read_only", json_boolean(stats.read_only));
+    struct fgw_identify how = {
+        .make = true, .own = own, .own_is_empty = stats.live_bytes + stats.dead_bytes == 0};
+    enum fgw_err err = fgw_database_identify(serve->database, &how, id, error);
+    if (err == FGW_ERR_NOT_FOUND) {
+        error->code = FGW_ERR_CONFIG; /* nothing to wait for: the text says what to do */
+        return FGW_ERR_CONFIG;
+    }
+    if (err != FGW_OK || memcmp(id, own, sizeof id) == 0) {
+        return err;
+    }
+    if (!how.own_is_empty) {
+        return fgw_error_set(error, FGW_ERR_CONFIG,
+                             "%s belongs to another cluster than keyspace %s: FGW_CQL_HOSTS, "
+                             "FGW_CQL_KEYSPACE or FGW_DATA is not the right one",
+                             serve->config.data_dir, serve->config.cql_keyspace);
+    }
+    return fgw_storage_join(serve->storage, id, error);
+}
+
+static void purge(void *context, struct fgw_purger *purger)
+{
+    uint64_t removed = 0;
+    (void)purger; /* a run takes as long as reading the open uploads */
+    enum fgw_err err = fgw_meta_rocks_purge(context, &removed);
+    if (err != FGW_OK) {
+        fgw_log_warn("metadata", "purge of completed uploads: %s", fgw_err_text(err));
+    } else if (removed > 0) {
+        fgw_log_info("metadata", "purge: removed %llu completed uploads",
+                     (unsigned long long)removed);
+    }
 }
 
 static int open_metadata(struct serve *serve)
@@ -121,10 +104,15 @@ static int open_metadata(struct serve *serve)
     if (serve->config.meta != FGW_CONFIG_META_CQL) {
         serve->meta = fgw_meta_rocks_new(serve->storage);
         fgw_storage_start_care(serve->storage, blob_live, serve->meta);
+        serve->purger = fgw_purger_start(fgw_server_workers(serve->server), purge, serve->meta);
         return FGW_EXIT_OK;
     }
     enum fgw_err err =
         fgw_database_open(&serve->config, serve->server, serve->blobs, &serve->database, &error);
+    if (err != FGW_OK) {
+        return fgw_exit_failed(err, &error);
+    }
+    err = check_cluster(serve, &error);
     if (err != FGW_OK) {
         return fail(&error, err);
     }
@@ -135,37 +123,16 @@ static int open_metadata(struct serve *serve)
 
 static int start_engine(struct serve *serve)
 {
-    const struct fgw_config *config = &serve->config;
-    struct fgw_s3_options options = {
-        .meta = serve->meta,
-        .blobs = serve->blobs,
-        .workers = config->threads,
-        .region = config->region,
-        .locations = config->locations.items,
-        .location_count = config->locations.count,
-        .domains = config->domains.items,
-        .domain_count = config->domains.count,
-        .strict_aws = config->s3_strict_aws,
-        .root_access_key = serve->credentials.access_key,
-        .root_secret_key = serve->credentials.secret_key,
-        .internal = fgw_server_internal,
-        .internal_context = serve->server,
-        .done = fgw_server_done,
-        .done_context = serve->server,
-    };
-    serve->s3 = fgw_s3_new(&options);
-    fgw_metrics_register(fgw_server_metrics(serve->server), write_storage, serve->storage);
-    serve->admin = (struct fgw_admin){.meta = serve->meta,
-                                      .root_id = fgw_s3_root_id(serve->s3),
-                                      .root_access_key = serve->credentials.access_key,
-                                      .region = config->region,
-                                      .status = add_status,
-                                      .status_context = serve};
-    int exit_code = fgw_server_start_admin(serve->server, &serve->admin);
-    if (exit_code == FGW_EXIT_OK) {
-        fgw_server_attach(serve->server, serve->s3);
-    }
-    return exit_code;
+    fgw_metrics_register(fgw_server_metrics(serve->server), fgw_store_write_metrics,
+                         serve->storage);
+    struct fgw_server_engine engine = {.meta = serve->meta,
+                                       .blobs = serve->blobs,
+                                       .root_access_key = serve->credentials.access_key,
+                                       .root_secret_key = serve->credentials.secret_key,
+                                       .status = add_status,
+                                       .status_context = serve,
+                                       .admin_socket = true};
+    return fgw_server_start_engine(serve->server, &engine, &serve->s3);
 }
 
 static void print_greeting(const struct serve *serve)
@@ -192,6 +159,7 @@ static void close_all(struct serve *serve)
         fgw_storage_stop_care(serve->storage);
     }
     fgw_s3_free(serve->s3);
+    fgw_purger_stop(serve->purger);
     if (serve->database != NULL) {
         fgw_database_close(serve->database);
     } else if (serve->meta != NULL) {

@@ -185,12 +185,11 @@ enum fgw_err fgw_apply_slice(struct fgw_apply *apply, struct fgw_bytes value)
         list = (struct fgw_list_row){.state = FGW_LIST_PENDING, .owner = slice.owner};
         err = FGW_OK;
     }
-    if (err != FGW_OK || list.state != FGW_LIST_PENDING ||
-        slice.first != list.count[slice.kind] || slice.first % FGW_SLICE_BLOCKS != 0) {
+    if (err != FGW_OK || list.state != FGW_LIST_PENDING || slice.first != list.count[slice.kind] ||
+        slice.first % FGW_SLICE_BLOCKS != 0) {
         return err == FGW_OK ? FGW_ERR_CORRUPT : err;
     }
-    uint8_t *digests =
-        fgw_arena_alloc(&apply->arena, (size_t)FGW_SLICE_BLOCKS * FGW_SHA256_SIZE);
+    uint8_t *digests = fgw_arena_alloc(&apply->arena, (size_t)FGW_SLICE_BLOCKS * FGW_SHA256_SIZE);
     err = hold_slice_blocks(apply, &slice, digests, &count);
     if (err != FGW_OK) {
         return err;
@@ -271,8 +270,7 @@ enum fgw_err fgw_apply_free_blob(struct fgw_apply *apply, struct fgw_bytes diges
     }
     struct fgw_row_key queued = fgw_row_key_queue(blob.released_at, 'B', digest.ptr);
     struct fgw_row_key list_key = fgw_row_key_list(blob.list_id);
-    struct fgw_list_row list = {.state = FGW_LIST_DROPPING,
-                                .count = {blob.leaves, blob.nodes}};
+    struct fgw_list_row list = {.state = FGW_LIST_DROPPING, .count = {blob.leaves, blob.nodes}};
     fgw_apply_delete(apply, &queued);
     fgw_apply_delete(apply, &key);
     put_list(apply, &list_key, &list);

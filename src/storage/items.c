@@ -229,6 +229,12 @@ void fgw_item_put_bulk_end(struct fgw_buf *out, uint64_t group, uint64_t end)
     fgw_put_uvarint(out, end);
 }
 
+void fgw_item_put_group_gone(struct fgw_buf *out, uint64_t group)
+{
+    put_head(out, FGW_ITEM_GROUP_GONE, uvarint_size(group));
+    fgw_put_uvarint(out, group);
+}
+
 void fgw_item_put_drop_slice(struct fgw_buf *out, const uint8_t list_id[FGW_LIST_ID_SIZE],
                              uint8_t kind, uint64_t first)
 {
@@ -253,8 +259,7 @@ void fgw_item_put_move(struct fgw_buf *out, const struct fgw_item_move *move)
 void fgw_item_put_mark_bad(struct fgw_buf *out, const uint8_t digest[FGW_SHA256_SIZE],
                            uint64_t group, uint64_t offset)
 {
-    put_head(out, FGW_ITEM_MARK_BAD,
-             FGW_SHA256_SIZE + uvarint_size(group) + uvarint_size(offset));
+    put_head(out, FGW_ITEM_MARK_BAD, FGW_SHA256_SIZE + uvarint_size(group) + uvarint_size(offset));
     put(out, digest, FGW_SHA256_SIZE);
     fgw_put_uvarint(out, group);
     fgw_put_uvarint(out, offset);

@@ -59,7 +59,7 @@ struct fgw_item_release {
 
 struct fgw_item_slice {
     uint8_t list_id[FGW_LIST_ID_SIZE];
-    uint8_t kind; /* enum fgw_list_kind */
+    uint8_t kind;   /* enum fgw_list_kind */
     uint64_t first; /* index of the first block in the list */
     struct fgw_item_owner owner;
     struct fgw_bytes blocks; /* for fgw_item_next_block */
@@ -106,6 +106,7 @@ void fgw_item_put_bulk_end(struct fgw_buf *out, uint64_t group, uint64_t end);
 void fgw_item_put_drop_slice(struct fgw_buf *out, const uint8_t list_id[FGW_LIST_ID_SIZE],
                              uint8_t kind, uint64_t first);
 void fgw_item_put_move(struct fgw_buf *out, const struct fgw_item_move *move);
+void fgw_item_put_group_gone(struct fgw_buf *out, uint64_t group);
 void fgw_item_put_mark_bad(struct fgw_buf *out, const uint8_t digest[FGW_SHA256_SIZE],
                            uint64_t group, uint64_t offset);
 void fgw_item_put_predecessor(struct fgw_buf *out, const struct fgw_item_predecessor *predecessor);
@@ -118,12 +119,17 @@ enum fgw_err fgw_item_block_hold(struct fgw_bytes value, struct fgw_item_block *
                                  struct fgw_item_owner *out_owner) FGW_MUST_CHECK;
 enum fgw_err fgw_item_blob_hold(struct fgw_bytes value, const uint8_t **out_digest,
                                 struct fgw_item_owner *out_owner) FGW_MUST_CHECK;
-enum fgw_err fgw_item_release(struct fgw_bytes value, struct fgw_item_release *out_release) FGW_MUST_CHECK;
-enum fgw_err fgw_item_slice(struct fgw_bytes value, struct fgw_item_slice *out_slice) FGW_MUST_CHECK;
+enum fgw_err fgw_item_release(struct fgw_bytes value,
+                              struct fgw_item_release *out_release) FGW_MUST_CHECK;
+enum fgw_err fgw_item_slice(struct fgw_bytes value,
+                            struct fgw_item_slice *out_slice) FGW_MUST_CHECK;
 /* Takes a block off the front; FGW_ERR_END behind the last. */
-enum fgw_err fgw_item_next_block(struct fgw_bytes *blocks, struct fgw_item_block *out_block) FGW_MUST_CHECK;
-enum fgw_err fgw_item_finish(struct fgw_bytes value, struct fgw_item_finish *out_finish) FGW_MUST_CHECK;
-enum fgw_err fgw_item_bulk_end(struct fgw_bytes value, uint64_t *out_group, uint64_t *out_end) FGW_MUST_CHECK;
+enum fgw_err fgw_item_next_block(struct fgw_bytes *blocks,
+                                 struct fgw_item_block *out_block) FGW_MUST_CHECK;
+enum fgw_err fgw_item_finish(struct fgw_bytes value,
+                             struct fgw_item_finish *out_finish) FGW_MUST_CHECK;
+enum fgw_err fgw_item_bulk_end(struct fgw_bytes value, uint64_t *out_group,
+                               uint64_t *out_end) FGW_MUST_CHECK;
 enum fgw_err fgw_item_drop_slice(struct fgw_bytes value, const uint8_t **out_list_id,
                                  uint8_t *out_kind, uint64_t *out_first) FGW_MUST_CHECK;
 enum fgw_err fgw_item_move(struct fgw_bytes value, struct fgw_item_move *out_move) FGW_MUST_CHECK;

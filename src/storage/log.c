@@ -114,7 +114,8 @@ enum fgw_err fgw_log_prepare(struct fgw_log *log)
     if (log->read_only || log->full) {
         return log->full ? FGW_ERR_NOSPACE : FGW_ERR_READ_ONLY;
     }
-    return log->end >= log->group_size ? fgw_log_rotate(log, false) : FGW_OK;
+    bool leave = log->end >= log->group_size || atomic_load(&log->seal_wanted) == log->group;
+    return leave ? fgw_log_rotate(log, false) : FGW_OK;
 }
 
 /* Parts of at most FGW_RECORD_PAYLOAD_MAX, one section each, behind the blocks. */
