@@ -294,6 +294,38 @@ enum fgw_err fgw_storage_checkpoint(struct fgw_storage *storage,
 void fgw_storage_hold_groups(struct fgw_storage *storage);
 void fgw_storage_release_groups(struct fgw_storage *storage);
 
+/* -- groups, for people who look at them ----------------------------------------------------- */
+
+struct fgw_storage_group {
+    uint64_t id;
+    bool bulk;    /* else a log group */
+    bool writing; /* not sealed */
+    bool missing; /* the file is not there, or shorter than `end` */
+    uint64_t end; /* of what is durable and known; a bulk group's grows with the log */
+    uint64_t file_bytes;
+    uint64_t live_blocks, live_bytes, dead_bytes;
+};
+/* All, by id; *out_groups is the caller's to free. From a fiber, as the others. */
+enum fgw_err fgw_storage_groups(struct fgw_storage *storage, struct fgw_storage_group **out_groups,
+                                size_t *out_count) FGW_MUST_CHECK;
+/* FGW_ERR_NOT_FOUND. */
+enum fgw_err fgw_storage_group_get(struct fgw_storage *storage, uint64_t id,
+                                   struct fgw_storage_group *out_group) FGW_MUST_CHECK;
+/* What comes next goes to a new group. FGW_OK also when it is sealed already. */
+enum fgw_err fgw_storage_group_seal(struct fgw_storage *storage, uint64_t id) FGW_MUST_CHECK;
+struct fgw_storage_group_check {
+    uint64_t group;
+    uint64_t offset;   /* where to go on; 0: the beginning */
+    uint64_t sections; /* found whole so far */
+    bool done;         /* up to the group's end */
+    bool damaged;      /* at `offset` */
+};
+/* Reads about `bytes` more of the file: every section, dead blocks and records as well, against its
+ * CID. FGW_OK also when damage was found. */
+enum fgw_err fgw_storage_group_verify(struct fgw_storage *storage,
+                                      struct fgw_storage_group_check *check,
+                                      uint64_t bytes) FGW_MUST_CHECK;
+
 /* -- backup (docs/formats/backup.md) --------------------------------------------------------- */
 
 enum fgw_storage_backup_phase {

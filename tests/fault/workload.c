@@ -35,7 +35,8 @@ static void open_at(struct fixture *fixture, const char *path)
     *fixture = (struct fixture){.options = {.path = path,
                                             .min_free_bytes = 1,
                                             .group_size_bytes = 512 * 1024,
-                                            .checkpoint_bytes = 16 * 1024}};
+                                            .dead_percent = 30,
+                    .checkpoint_bytes = 16 * 1024}};
     enum fgw_err err = fixture_try_open(fixture);
     if (err != FGW_OK) {
         (void)fprintf(stderr, "open: %s: %s\n", fgw_err_name(err),
