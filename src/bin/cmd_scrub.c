@@ -21,7 +21,9 @@ static void print_damage(void *context, const struct fgw_storage_damage *damage)
         (void)printf(" %s", cid);
     }
     if (damage->group != 0) {
-        (void)printf(" at groups/%010llu.car offset %llu", (unsigned long long)damage->group,
+        (void)printf(" at %s/%010llu.car offset %llu",
+                     strcmp(damage->what, "checkpoint") == 0 ? "checkpoints" : "groups",
+                     (unsigned long long)damage->group,
                      (unsigned long long)damage->offset);
     }
     if (damage->owner != NULL) {
