@@ -23,8 +23,7 @@ static void print_damage(void *context, const struct fgw_storage_damage *damage)
     if (damage->group != 0) {
         (void)printf(" at %s/%010llu.car offset %llu",
                      strcmp(damage->what, "checkpoint") == 0 ? "checkpoints" : "groups",
-                     (unsigned long long)damage->group,
-                     (unsigned long long)damage->offset);
+                     (unsigned long long)damage->group, (unsigned long long)damage->offset);
     }
     if (damage->owner != NULL) {
         (void)printf(" key %.*s", FGW_FMT(damage->owner->key));
