@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/encode.h"
 #include "bin/cql_settings.h"
+#include "bin/schema_metrics.h"
 #include "migrate/cql_port.h"
 
 void fgw_schema_add(struct fgw_arena *arena, struct fgw_schema_keyspaces *keyspaces,
@@ -108,6 +109,9 @@ const struct fgw_migrate_report *fgw_schema_run(struct fgw_schema_run *run,
                                                                run->arena, &scratch, &options);
     (void)command(engine);
     const struct fgw_migrate_report *report = fgw_migrate_report(engine);
+    uint64_t statements_ms = 0;
+    unsigned statements = fgw_migrate_port_statements(port, &statements_ms);
+    fgw_schema_metrics_note(report, statements, statements_ms);
     fgw_migrate_port_free(port);
     fgw_arena_deinit(&scratch);
     return report;
@@ -189,6 +193,30 @@ enum fgw_migrate_exit fgw_schema_at_start(const struct fgw_config *config,
     }
     fgw_arena_deinit(&arena);
     return exit;
+}
+
+void fgw_schema_look(const struct fgw_config *config, struct fgw_cql_client *client)
+{
+    enum { WAIT_MS = 2000 };
+    struct fgw_arena arena;
+    fgw_arena_init(&arena, 0);
+    struct fgw_schema_run run = {.config = config,
+                                 .client = client,
+                                 .arena = &arena,
+                                 .quiet = true,
+                                 .options.timing.wait_limit_ms = WAIT_MS};
+    struct fgw_schema_keyspace keyspaces[] = {{config->cql_keyspace, "shared"},
+                                              {config->cql_node_keyspace, "node"}};
+    bool has_own = config->role != FGW_ROLE_PROXY && config->cql_node_keyspace != NULL &&
+                   strcmp(config->cql_node_keyspace, "none") != 0;
+    for (size_t i = 0; i < (has_own ? 2 : 1); i++) {
+        const struct fgw_migrate_report *report =
+            fgw_schema_run(&run, &keyspaces[i], fgw_migrate_verify);
+        if (report->exit == FGW_MIGRATE_EXIT_DRIFT) {
+            log_findings(&arena, report);
+        }
+    }
+    fgw_arena_deinit(&arena);
 }
 
 /* -- output ---------------------------------------------------------------------------------------- */

@@ -45,6 +45,10 @@ enum fgw_migrate_exit fgw_schema_at_start(const struct fgw_config *config,
                                           struct fgw_cql_client *client,
                                           struct fgw_health *health);
 
+/* Looks whether the keyspaces are still as they should be: for the metrics, and a log line when they
+ * are not. Writes nothing. From a fiber of the client's loop. */
+void fgw_schema_look(const struct fgw_config *config, struct fgw_cql_client *client);
+
 /* From now on the first SIGTERM or SIGINT makes a run stop between two steps and give its lock back,
  * the second ends the process. Process-wide. */
 void fgw_schema_stop_on_signals(void);

@@ -391,8 +391,11 @@ static struct fgw_migrate_answer send_statement(void *context, const char *keysp
     (void)keyspace; /* names in the statement are qualified */
     fgw_buf_init(&text, TEXT_MAX);
     (void)fgw_buf_append_str(&text, statement);
+    uint64_t since_ms = fgw_clock_boot_ms();
     struct fgw_migrate_answer answer = fgw_port_ask(port, &question, &text, &result);
     fgw_cql_result_free(result);
+    port->statements++;
+    port->statements_ms += fgw_clock_boot_ms() - since_ms;
     if (answer.class == FGW_MIGRATE_OK && !data) {
         await_agreement(port);
     }
@@ -431,6 +434,12 @@ void fgw_migrate_port_free(struct fgw_migrate_port *port)
         fgw_cql_pin_free(port->pin);
         fgw_xfree(port);
     }
+}
+
+unsigned fgw_migrate_port_statements(const struct fgw_migrate_port *port, uint64_t *out_ms)
+{
+    *out_ms = port->statements_ms;
+    return port->statements;
 }
 
 const struct fgw_migrate_ops *fgw_migrate_port_ops(const struct fgw_migrate_port *port)

@@ -26,6 +26,8 @@ struct fgw_migrate_port_options {
 struct fgw_migrate_port *fgw_migrate_port_new(const struct fgw_migrate_port_options *options);
 /* Takes NULL. */
 void fgw_migrate_port_free(struct fgw_migrate_port *port);
+/* DDL statements sent so far and how long they took. */
+unsigned fgw_migrate_port_statements(const struct fgw_migrate_port *port, uint64_t *out_ms);
 const struct fgw_migrate_ops *fgw_migrate_port_ops(const struct fgw_migrate_port *port);
 
 #endif

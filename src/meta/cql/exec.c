@@ -243,15 +243,24 @@ static bool may_repeat(struct cql *cql)
     return fgw_cql_client_flavour(client_of(cql)) == FGW_CQL_FLAVOUR_YUGABYTE;
 }
 
+/* Who would wait too long is told at once, and has cost nothing. */
 static enum fgw_err enter(struct cql_gate *gate, struct fgw_error *error)
 {
-    if (gate->waiting >= CQL_GATE_WAITING_MAX) {
+    uint64_t wait_us = gate->waiting * gate->pass_us / gate->gate.limit;
+    if (gate->waiting >= CQL_GATE_WAITING_MAX || wait_us > CQL_GATE_WAIT_MS * UINT64_C(1000)) {
         return fgw_error_set(error, FGW_ERR_SLOW_DOWN, NULL);
     }
     gate->waiting++;
     fgw_gate_enter(&gate->gate, 1);
     gate->waiting--;
     return FGW_OK;
+}
+
+static void leave(struct cql_gate *gate, uint64_t since_ns)
+{
+    uint64_t took_us = (fgw_clock_boot_ns() - since_ns) / 1000;
+    gate->pass_us = (7 * gate->pass_us + took_us) / 8;
+    fgw_gate_leave(&gate->gate, 1);
 }
 
 enum fgw_err cql_lwt(struct cql *cql, const struct cql_lwt *lwt, enum cql_outcome *out_outcome,
@@ -262,6 +271,7 @@ enum fgw_err cql_lwt(struct cql *cql, const struct cql_lwt *lwt, enum cql_outcom
     if (err != FGW_OK) {
         return err;
     }
+    uint64_t since_ns = fgw_clock_boot_ns();
     bool lost = false; /* an earlier sending may still apply */
     bool applied = false;
     for (unsigned try = 0; try < LWT_TRIES; try++) {
@@ -272,7 +282,7 @@ enum fgw_err cql_lwt(struct cql *cql, const struct cql_lwt *lwt, enum cql_outcom
         lost = true;
         cql_back_off(try + 2);
     }
-    fgw_gate_leave(&gate->gate, 1);
+    leave(gate, since_ns);
     if (err == FGW_OK) {
         enum cql_outcome refused = may_repeat(cql) ? CQL_DOUBTED : CQL_REFUSED;
         *out_outcome = applied ? CQL_APPLIED : lost ? CQL_UNSURE : refused;
