@@ -8,6 +8,9 @@
 
 enum { LWT_TRIES = 3, COMPLAINT_MS = 30000 };
 
+/* A lost statement is sent again no later than this after the first time. */
+#define RESEND_NS (5 * UINT64_C(1000000000))
+
 struct cql_worker *cql_worker(struct cql *cql)
 {
     unsigned index = fgw_worker_index();
@@ -280,6 +283,9 @@ enum fgw_err cql_lwt(struct cql *cql, const struct cql_lwt *lwt, enum cql_outcom
             break;
         }
         lost = true;
+        if (fgw_clock_boot_ns() - since_ns > RESEND_NS) {
+            break; /* the client that asked waits too: reading tells as much */
+        }
         cql_back_off(try + 2);
     }
     leave(gate, since_ns);
