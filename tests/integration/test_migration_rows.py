@@ -145,8 +145,9 @@ def test_row19_mirror_of_wrong_types(migrated):
 def test_row22_recreated_with_another_key(migrated, again):
     migrated.cql("DROP TABLE {k}.policies")
     migrated.cql(again)
-    done = migrated.run("db-init", expect=10)
-    assert "FGW-MIG-031" in done.stdout or "FGW-MIG-032" in done.stdout
+    done = migrated.run("db-init", expect=4)
+    assert "FGW-MIG-031" in done.stdout
+    assert "changed outside the migrations" in done.stdout
     migrated.run("migrate", "repair", "--apply", "--allow-drop-empty", "--keyspace",
                  migrated.shared)
 
@@ -162,7 +163,7 @@ def test_row22_wrong_clustering_order(migrated):
     migrated.cql("DROP TABLE {k}.parts")
     migrated.cql("CREATE TABLE {k}.parts (upload_id text, part_number int, attempt blob, data blob, "
                  "PRIMARY KEY (upload_id, part_number, attempt))")
-    done = migrated.run("migrate", "verify", "--keyspace", migrated.shared, expect=10)
+    done = migrated.run("migrate", "verify", "--keyspace", migrated.shared, expect=4)
     assert "attempt" in done.stdout
     migrated.run("migrate", "repair", "--apply", "--allow-drop-empty", "--keyspace",
                  migrated.shared)

@@ -325,6 +325,8 @@ struct cql_stream {
     size_t count, at;
     struct fgw_buf from;   /* where a new query starts */
     struct fgw_buf paging; /* empty: a new query */
+    struct fgw_buf limit;  /* narrowed: only up to here; empty: to the end of the scan */
+    unsigned depth, step;  /* of the narrowing: scan.c */
     bool ended;
 };
 struct cql_scan {

@@ -74,9 +74,12 @@ static enum fgw_err as_request_error(struct cql *cql, enum cql_statement_id id, 
     case FGW_ERR_CONFIG:
         complain(cql, id, words_of(err, error));
         return fgw_error_set(error, FGW_ERR_UNAVAILABLE, NULL);
+    case FGW_ERR_TOO_LARGE:
+        complain(cql, id, words_of(err, error));
+        return fgw_error_set(error, err, NULL);
     default:
         fgw_log_error("meta", "statement %s: %s", cql->statements[id].name, words_of(err, error));
-        return fgw_error_set(error, err == FGW_ERR_TOO_LARGE ? err : FGW_ERR_INTERNAL, NULL);
+        return fgw_error_set(error, FGW_ERR_INTERNAL, NULL);
     }
 }
 
