@@ -9,15 +9,17 @@
 
 #include "bin/cql_settings.h"
 #include "bin/database.h"
+#include "bin/role_job.h"
 #include "bin/schema.h"
 #include "bin/server.h"
+#include "bin/store.h"
+#include "bin/store_calls.h"
 #include "blobs/replicated.h"
 #include "cluster/cluster.h"
-#include "console/admin.h"
 #include "event/fiber.h"
 #include "node/node.h"
 
-enum { RETRY_MS = 1000 };
+enum { RETRY_MS = 1000, PENDING_ASK_MAX_MS = 5 * 60 * 1000 };
 
 struct role {
     struct fgw_config config;
@@ -32,16 +34,11 @@ struct role {
     struct fgw_database *database;
     _Atomic(struct fgw_node *) node;
     struct fgw_s3 *s3;
-    struct fgw_admin admin;
+    fgw_role_job *job; /* instead of serving; NULL: serve */
+    void *job_context;
+    struct fgw_admin_extra calls[FGW_STORE_CALLS];
     bool stopped; /* by a signal, while the schema was waited for */
 };
-
-static int fail(const struct fgw_error *error, enum fgw_err err)
-{
-    (void)fprintf(stderr, "fgw: error: %s\n",
-                  error->message[0] != '\0' ? error->message : fgw_err_text(err));
-    return fgw_exit_of_error(err, error);
-}
 
 static void set_health(void *context, const char *what, const char *text)
 {
@@ -137,7 +134,7 @@ static int find_cluster(struct role *role)
     set_health(role, "database", "connecting to the database");
     enum fgw_err err = fgw_cql_config_of(&role->config, &looking.config, &error);
     if (err != FGW_OK) {
-        return fail(&error, err);
+        return fgw_exit_failed(err, &error);
     }
     fgw_schema_stop_on_signals();
     fgw_workers_run(fgw_server_workers(role->server), look_for_cluster, &looking);
@@ -152,34 +149,22 @@ static int find_cluster(struct role *role)
 static int open_storage(struct role *role)
 {
     const struct fgw_config *config = &role->config;
-    struct fgw_error error;
-    fgw_error_init(&error);
-    struct fgw_storage_options options = {
-        .path = config->data_dir,
-        .memory_bytes = config->memory_bytes / 2,
-        .group_size_bytes = config->group_size_bytes,
-        .min_free_bytes = config->min_free_bytes == FGW_CONFIG_AUTO ? 0 : config->min_free_bytes,
-        .sync_off = config->sync == FGW_CONFIG_SYNC_OFF,
-        .release_delay_ms = config->release_delay_ms,
-        .sweep_grace_ms = config->sweep_grace_ms,
-        .dead_percent = config->dead_percent,
-        .cluster_id = role->cluster_id,
-    };
-    enum fgw_err err = fgw_storage_open(&options, &role->storage, &error);
-    if (err != FGW_OK) {
-        return fail(&error, err);
-    }
-    if (memcmp(fgw_storage_cluster_id(role->storage), role->cluster_id, FGW_CLUSTER_ID_SIZE) != 0) {
+    struct fgw_storage_options options = fgw_store_options(config);
+    options.cluster_id = role->cluster_id;
+    options.pending_ask_ms = config->node_down_after_ms / 2 < PENDING_ASK_MAX_MS
+                                 ? config->node_down_after_ms / 2
+                                 : PENDING_ASK_MAX_MS;
+    int exit_code = fgw_store_open(&options, &role->storage);
+    if (exit_code == FGW_EXIT_OK &&
+        memcmp(fgw_storage_cluster_id(role->storage), role->cluster_id, FGW_CLUSTER_ID_SIZE) != 0) {
+        struct fgw_error error;
+        fgw_error_init(&error);
         (void)fgw_error_set(&error, FGW_ERR_CONFIG,
                             "%s belongs to another cluster than keyspace %s (see fgw node adopt)",
                             config->data_dir, config->cql_keyspace);
-        return fail(&error, FGW_ERR_CONFIG);
+        return fgw_exit_failed(FGW_ERR_CONFIG, &error);
     }
-    if (options.sync_off) {
-        fgw_log_warn("storage", "FGW_SYNC=off: writes are acknowledged before they are on disk and "
-                                "can be lost; for benchmarks and throw-away data only");
-    }
-    return FGW_EXIT_OK;
+    return exit_code;
 }
 
 /* -- registry and blobs -------------------------------------------------------------------------- */
@@ -215,6 +200,28 @@ static struct fgw_cql_client *client_of_worker(void *context)
     return fgw_database_client(role->database);
 }
 
+/* Which sets the metadata names a blob on; on worker 0. */
+static enum fgw_err named_sets(void *context, const struct fgw_storage_owner *owner,
+                               const struct fgw_cid *root, struct fgw_cluster_named *out_named,
+                               struct fgw_error *error)
+{
+    struct role *role = context;
+    struct fgw_meta *meta = fgw_database_meta(role->database);
+    struct fgw_arena arena;
+    struct fgw_blob_live live = {0};
+    fgw_arena_init(&arena, 0);
+    enum fgw_err err = meta->ops->blob_live(meta, &arena, owner, root, &live);
+    fgw_arena_deinit(&arena);
+    if (err != FGW_OK) {
+        return fgw_error_set(error, err, "The metadata cannot be asked: %s", fgw_err_text(err));
+    }
+    *out_named =
+        (struct fgw_cluster_named){.live = live.live, .any_set = live.any_set, .count = live.count};
+    _Static_assert(sizeof out_named->sets == sizeof live.sets, "as many sets");
+    memcpy(out_named->sets, live.sets, sizeof live.sets);
+    return FGW_OK;
+}
+
 static void make_blobs(struct role *role)
 {
     const struct fgw_config *config = &role->config;
@@ -231,13 +238,17 @@ static void make_blobs(struct role *role)
         .zone = config->zone,
         .host = config->host,
         .url = config->node_url,
+        .down_after_ms = config->node_down_after_ms,
+        .repair_bytes_per_s = config->repair_rate,
+        .named = named_sets,
         .renewed = on_renewed,
         .fenced = on_fenced,
         .health = set_health,
         .context = role,
     };
-    role->cluster = fgw_cluster_new(&cluster);
     role->remotes = fgw_remotes_new(workers, role->secrets, config->cluster_secrets.count);
+    cluster.remotes = role->remotes;
+    role->cluster = fgw_cluster_new(&cluster);
     struct fgw_replicated_options blobs = {.placement = fgw_cluster_placement(role->cluster),
                                            .remotes = role->remotes,
                                            .workers = workers,
@@ -254,7 +265,7 @@ static int open_database(struct role *role)
     enum fgw_err err =
         fgw_database_open(&role->config, role->server, role->blobs, &role->database, &error);
     role->stopped = fgw_schema_stop_requested(NULL);
-    return err == FGW_OK ? FGW_EXIT_OK : fail(&error, err);
+    return err == FGW_OK ? FGW_EXIT_OK : fgw_exit_failed(err, &error);
 }
 
 /* Until it is done, or another store has this node's name. */
@@ -270,7 +281,7 @@ static int join(struct role *role)
             return FGW_EXIT_OK;
         }
         if (err == FGW_ERR_IN_USE) {
-            return fail(&error, err);
+            return fgw_exit_failed(err, &error);
         }
         set_health(role, "registry", fgw_error_message(&error));
         (void)sleep(1);
@@ -295,16 +306,92 @@ static enum fgw_storage_liveness set_is_here(void *context, uint64_t set_id)
     return here;
 }
 
+static uint64_t epoch_of_set(void *context, uint64_t set_id)
+{
+    struct role *role = context;
+    const struct fgw_placement *placement = fgw_cluster_placement(role->cluster);
+    struct fgw_placement_set *set = fgw_xmalloc(sizeof *set);
+    bool known = placement->resolve(placement->context, set_id, set) == FGW_OK;
+    uint64_t epoch = known ? set->epoch : 0;
+    fgw_xfree(set);
+    return epoch;
+}
+
+/* -- holds that stay pending --------------------------------------------------------------------- */
+
+/* A question of the storage's care to a worker. */
+struct mending {
+    struct fgw_task task;
+    struct fgw_wait done;
+    struct role *role;
+    const struct fgw_storage_hold_seen *hold;
+    enum fgw_err err;
+};
+
+/* The sets that name it, as the metadata says now. */
+static enum fgw_err mend_named(struct mending *mending)
+{
+    struct role *role = mending->role;
+    const struct fgw_storage_hold_seen *hold = mending->hold;
+    struct fgw_meta *meta = fgw_database_meta(role->database);
+    struct fgw_blob_live live;
+    struct fgw_arena arena;
+    struct fgw_error error;
+    fgw_error_init(&error);
+    fgw_arena_init(&arena, 0);
+    enum fgw_err err = meta->ops->blob_live(meta, &arena, &hold->owner, &hold->root, &live);
+    fgw_arena_deinit(&arena);
+    for (unsigned i = 0; err == FGW_OK && i < live.count; i++) {
+        struct fgw_extent extent = {.number = hold->extent,
+                                    .set = live.sets[i],
+                                    .root = hold->root,
+                                    .size = hold->size_bytes};
+        if (set_is_here(role, extent.set) == FGW_STORAGE_HERE) {
+            err = fgw_blobs_replicated_mend(role->blobs, &hold->owner, &extent, &error);
+        }
+    }
+    if (err != FGW_OK) {
+        fgw_log_debug("cluster", "copies of a pending hold: %s", fgw_error_message(&error));
+    }
+    return err;
+}
+
+static void mend_on_worker(void *arg)
+{
+    struct mending *mending = arg;
+    mending->err = mend_named(mending);
+    fgw_wait_signal_remote(&mending->done);
+}
+
+static void start_mending(struct fgw_task *task)
+{
+    fgw_fiber_spawn(fgw_loop_current(), mend_on_worker,
+                    FGW_CONTAINER_OF(task, struct mending, task));
+}
+
+static enum fgw_err pending_is_named(void *context, const struct fgw_storage_hold_seen *hold)
+{
+    struct role *role = context;
+    struct mending mending = {.task.run = start_mending, .role = role, .hold = hold};
+    fgw_wait_init(&mending.done, 1);
+    fgw_loop_post(fgw_workers_loop(fgw_server_workers(role->server), 0), &mending.task);
+    fgw_wait_for(&mending.done);
+    return mending.err;
+}
+
 static void start_node(struct role *role)
 {
     struct fgw_node_options options = {.storage = role->storage,
                                        .workers = fgw_server_workers(role->server),
                                        .secrets = role->secrets,
                                        .secret_count = role->config.cluster_secrets.count,
-                                       .epoch = fgw_cluster_epoch(role->cluster)};
+                                       .epoch = fgw_cluster_epoch(role->cluster),
+                                       .set_epoch = epoch_of_set,
+                                       .set_context = role};
     role->node = fgw_node_new(&options);
     fgw_server_set_block_api(role->server, fgw_node_handle, role->node);
     fgw_database_set_here(role->database, set_is_here, role);
+    fgw_storage_set_named(role->storage, pending_is_named, role);
     fgw_storage_start_care(role->storage, fgw_database_blob_live, role->database);
 }
 
@@ -331,7 +418,11 @@ static void write_metrics(void *context, struct fgw_buf *out)
                         "Writes that went on in another set in the middle of their body.",
                         blobs.restages);
     fgw_metrics_counter(out, "fgw_blobs_copies_missing_total",
-                        "Copies that acknowledged writes lack.", blobs.copies_missing);
+                        "Copies that acknowledged writes lacked.", blobs.copies_missing);
+    fgw_metrics_counter(out, "fgw_blobs_copies_made_total", "Missing copies that were made.",
+                        blobs.copies_made);
+    fgw_metrics_counter(out, "fgw_blobs_holds_confirmed_total",
+                        "Holds that stores were told the name of.", blobs.confirmed);
     fgw_metrics_counter(out, "fgw_blobs_read_failovers_total", "Reads that went on elsewhere.",
                         blobs.read_failovers);
     fgw_metrics_counter(out, "fgw_blobs_reads_failed_total", "Reads that nobody could serve.",
@@ -345,6 +436,11 @@ static void write_metrics(void *context, struct fgw_buf *out)
         fgw_metrics_counter(out, "fgw_node_requests_total", "Block API requests.", node.requests);
         fgw_metrics_counter(out, "fgw_node_refused_total", "Sessions without the secret.",
                             node.refused);
+        struct fgw_storage_stats storage;
+        fgw_storage_stats(role->storage, &storage);
+        fgw_metrics_gauge(out, "fgw_storage_pending_holds",
+                          "Holds whose name was not confirmed, as of the last look.",
+                          storage.pending_holds);
         fgw_metrics_gauge(out, "fgw_node_fenced", "1 when nothing is acknowledged.", node.fenced);
     }
 }
@@ -359,11 +455,9 @@ static void add_status(void *context, json_t *status)
     fgw_cluster_json(role->cluster, &text);
     json_t *nodes = json_loadb((const char *)text.ptr, text.len, 0, NULL);
     fgw_buf_deinit(&text);
-    (void)json_object_set_new(status, "version", json_string(fgw_version()));
-    (void)json_object_set_new(status, "role", json_string("kuri"));
-    (void)json_object_set_new(status, "ready",
-                              json_boolean(fgw_health_ready(fgw_server_health(role->server))));
-    (void)json_object_set_new(status, "endpoint", json_string(fgw_server_endpoint(role->server)));
+    if (role->storage != NULL) {
+        fgw_store_add_status(role->storage, status);
+    }
     (void)json_object_set_new(status, "epoch", json_integer((json_int_t)stats.epoch));
     (void)json_object_set_new(status, "map_version", json_integer((json_int_t)stats.map_version));
     (void)json_object_set_new(status, "sets", json_integer((json_int_t)stats.sets));
@@ -380,42 +474,42 @@ static void add_status(void *context, json_t *status)
 static int start_engine(struct role *role)
 {
     const struct fgw_config *config = &role->config;
-    struct fgw_meta *meta = fgw_database_meta(role->database);
-    struct fgw_s3_options options = {
-        .meta = meta,
-        .blobs = role->blobs,
-        .workers = config->threads,
-        .region = config->region,
-        .locations = config->locations.items,
-        .location_count = config->locations.count,
-        .domains = config->domains.items,
-        .domain_count = config->domains.count,
-        .strict_aws = config->s3_strict_aws,
-        .root_access_key = config->root_access_key,
-        .root_secret_key = config->root_secret_key,
-        .internal = fgw_server_internal,
-        .internal_context = role->server,
-        .done = fgw_server_done,
-        .done_context = role->server,
-    };
-    role->s3 = fgw_s3_new(&options);
-    fgw_metrics_register(fgw_server_metrics(role->server), write_metrics, role);
-    int exit_code = FGW_EXIT_OK;
-    if (role->storage_node) {
-        role->admin = (struct fgw_admin){.meta = meta,
-                                         .root_id = fgw_s3_root_id(role->s3),
-                                         .root_access_key = config->root_access_key,
-                                         .region = config->region,
-                                         .status = add_status,
-                                         .status_context = role};
-        exit_code = fgw_server_start_admin(role->server, &role->admin);
+    struct fgw_metrics *metrics = fgw_server_metrics(role->server);
+    fgw_metrics_register(metrics, write_metrics, role);
+    if (role->storage != NULL) {
+        fgw_metrics_register(metrics, fgw_store_write_metrics, role->storage);
     }
+    struct fgw_server_engine engine = {.meta = fgw_database_meta(role->database),
+                                       .blobs = role->blobs,
+                                       .storage = role->storage,
+                                       .root_access_key = config->root_access_key,
+                                       .root_secret_key = config->root_secret_key,
+                                       .status = add_status,
+                                       .status_context = role,
+                                       .admin_extras = role->calls,
+                                       .admin_extra_count =
+                                           role->storage != NULL ? FGW_STORE_CALLS : 0,
+                                       .admin_socket = role->storage_node};
+    if (role->storage != NULL) {
+        fgw_store_calls_init(role->calls, role->storage);
+    }
+    int exit_code = fgw_server_start_engine(role->server, &engine, &role->s3);
     if (exit_code == FGW_EXIT_OK) {
-        fgw_server_attach(role->server, role->s3);
         fgw_log_info("server", "%s serves S3 at %s", config->node_id,
                      fgw_server_endpoint(role->server));
     }
     return exit_code;
+}
+
+static int run_job(struct role *role)
+{
+    struct fgw_role_parts parts = {.workers = fgw_server_workers(role->server),
+                                   .meta = fgw_database_meta(role->database),
+                                   .blobs = role->blobs,
+                                   .root_access_key = role->config.root_access_key,
+                                   .config = &role->config};
+    fgw_health_set(fgw_server_health(role->server), "engine", NULL);
+    return role->job(role->job_context, &parts);
 }
 
 /* -- life ---------------------------------------------------------------------------------------- */
@@ -439,7 +533,7 @@ static int start(struct role *role)
             start_node(role);
         }
         fgw_cluster_start(role->cluster);
-        exit_code = start_engine(role);
+        exit_code = role->job != NULL ? run_job(role) : start_engine(role);
     }
     return exit_code;
 }
@@ -486,10 +580,6 @@ static int check_settings(const struct role *role)
         fgw_log_info("cluster", "FGW_BACKEND_NODES is not needed: the registry in the database "
                                 "names the nodes");
     }
-    if (config->values[FGW_SETTING_NODE_DOWN_AFTER].source != FGW_CONFIG_FROM_DEFAULT) {
-        fgw_log_warn("cluster", "FGW_NODE_DOWN_AFTER has no effect: this build does not repair "
-                                "the copies of a lost node by itself");
-    }
     return FGW_EXIT_OK;
 }
 
@@ -502,6 +592,27 @@ static void take_secrets(struct role *role)
     }
 }
 
+static int run(struct role *role)
+{
+    take_secrets(role);
+    int exit_code = check_settings(role);
+    if (exit_code == FGW_EXIT_OK) {
+        exit_code =
+            fgw_server_start(&role->config, role->storage_node ? "kuri" : "proxy", &role->server);
+    }
+    if (role->server != NULL) {
+        exit_code = start(role);
+        if (exit_code == FGW_EXIT_OK && !role->stopped && role->job == NULL) {
+            fgw_server_run(role->server);
+        } else {
+            fgw_server_stop(role->server);
+        }
+        close_all(role);
+    }
+    fgw_xfree(role->secrets);
+    return exit_code;
+}
+
 int fgw_cluster_role_run(const struct fgw_command *command, bool storage_node)
 {
     struct role role = {.storage_node = storage_node};
@@ -509,21 +620,15 @@ int fgw_cluster_role_run(const struct fgw_command *command, bool storage_node)
     if (fgw_command_config(command, &input, &role.config) != FGW_OK) {
         return FGW_EXIT_USAGE;
     }
-    take_secrets(&role);
-    int exit_code = check_settings(&role);
-    if (exit_code == FGW_EXIT_OK) {
-        exit_code = fgw_server_start(&role.config, storage_node ? "kuri" : "proxy", &role.server);
-    }
-    if (role.server != NULL) {
-        exit_code = start(&role);
-        if (exit_code == FGW_EXIT_OK && !role.stopped) {
-            fgw_server_run(role.server);
-        } else {
-            fgw_server_stop(role.server);
-        }
-        close_all(&role);
-    }
-    fgw_xfree(role.secrets);
+    int exit_code = run(&role);
     fgw_config_deinit(&role.config);
     return exit_code;
+}
+
+int fgw_proxy_job(const struct fgw_config *config, fgw_role_job *job, void *context)
+{
+    struct role role = {.config = *config, .job = job, .job_context = context};
+    role.config.s3_listen.count = 0;
+    role.config.ops_listen.count = 0;
+    return run(&role);
 }

@@ -1,12 +1,20 @@
 /* cluster.c: see cluster.h: the object, its statements, and the fiber that keeps it fresh. */
 #include "cluster/cluster.h"
 
+#include <stdlib.h>
+
 #include "base/clock.h"
 #include "base/encode.h"
 #include "base/log.h"
 #include "cluster/cluster_internal.h"
 
-enum { TICK_MS = 250, BEATS_EVERY_MS = 10000, RENEW_LIMIT_MS = 30000, PAGE_ROWS = 100000 };
+enum {
+    TICK_MS = 250,
+    RENEW_LIMIT_MS = 30000,
+    PAGE_ROWS = 100000,
+    GOOD_FOR_MS = 5 * 60 * 1000,
+    DOWN_AFTER_LEAST_MS = 2 * FGW_CLUSTER_BEAT_MS + 2000
+};
 
 static const struct {
     const char *name;
@@ -21,18 +29,18 @@ static const struct {
                         FGW_CQL_READ},
     [STATEMENT_NODE_INSERT] = {"cluster_node_insert",
                                "INSERT INTO %s.nodes (epoch, node_id, zone, "
-                               "host, url, store_id, state) VALUES (?, ?, ?, ?, ?, ?, 1) "
+                               "host, url, state, store_id) VALUES (?, ?, ?, ?, ?, ?, ?) "
                                "IF NOT EXISTS",
                                FGW_CQL_LWT},
     [STATEMENT_NODE_TAKE] = {"cluster_node_take",
                              "UPDATE %s.nodes SET epoch = ?, node_id = ?, "
-                             "zone = ?, host = ?, url = ?, state = 1 WHERE store_id = ? "
+                             "zone = ?, host = ?, url = ?, state = ? WHERE store_id = ? "
                              "IF epoch = ?",
                              FGW_CQL_LWT},
-    [STATEMENT_NODE_LOST] = {"cluster_node_lost",
-                             "UPDATE %s.nodes SET state = 3 WHERE "
-                             "store_id = ? IF epoch = ?",
-                             FGW_CQL_LWT},
+    [STATEMENT_NODE_STATE] = {"cluster_node_state",
+                              "UPDATE %s.nodes SET state = ? WHERE "
+                              "store_id = ? IF epoch = ? AND state = ?",
+                              FGW_CQL_LWT},
     [STATEMENT_BEAT] = {"cluster_beat",
                         "INSERT INTO %s.heartbeats (store_id, epoch, beat, data) "
                         "VALUES (?, ?, ?, ?)",
@@ -54,6 +62,12 @@ static const struct {
                             FGW_CQL_LWT},
     [STATEMENT_SETS] = {"cluster_sets", "SELECT set_id, epoch, state, data FROM %s.sets",
                         FGW_CQL_READ},
+    [STATEMENT_SET] = {"cluster_set", "SELECT epoch, state, data FROM %s.sets WHERE set_id = ?",
+                       FGW_CQL_READ},
+    [STATEMENT_SET_CHANGE] = {"cluster_set_change",
+                              "UPDATE %s.sets SET epoch = ?, state = ?, data = ? "
+                              "WHERE set_id = ? IF epoch = ?",
+                              FGW_CQL_LWT},
     [STATEMENT_SET_INSERT] = {"cluster_set_insert",
                               "INSERT INTO %s.sets (set_id, epoch, state, "
                               "data) VALUES (?, 1, 1, ?) IF NOT EXISTS",
@@ -110,6 +124,14 @@ static const char *keep(struct fgw_cluster *cluster, unsigned slot, const char *
     return cluster->strings[slot];
 }
 
+/* So long the database must have been good before anybody is declared away; tests shorten it. */
+static uint64_t good_for_ms(void)
+{
+    uint64_t ms;
+    const char *text = getenv("FGW_TEST_DATABASE_GOOD_MS");
+    return text != NULL && fgw_bytes_to_u64(fgw_bytes_str(text), &ms) == FGW_OK ? ms : GOOD_FOR_MS;
+}
+
 struct fgw_cluster *fgw_cluster_new(const struct fgw_cluster_options *options)
 {
     struct fgw_cluster *cluster = fgw_xcalloc(1, sizeof *cluster);
@@ -119,8 +141,16 @@ struct fgw_cluster *fgw_cluster_new(const struct fgw_cluster_options *options)
     cluster->options.zone = keep(cluster, 2, options->zone);
     cluster->options.host = keep(cluster, 3, options->host);
     cluster->options.url = keep(cluster, 4, options->url);
-    cluster->placement =
-        (struct fgw_placement){cluster, cluster_choose, cluster_resolve, cluster_report};
+    cluster->placement = (struct fgw_placement){.context = cluster,
+                                                .choose = cluster_choose,
+                                                .resolve = cluster_resolve,
+                                                .report = cluster_report,
+                                                .stale = cluster_stale,
+                                                .seen_ms = cluster_seen_ms};
+    if (cluster->options.down_after_ms < DOWN_AFTER_LEAST_MS) {
+        cluster->options.down_after_ms = DOWN_AFTER_LEAST_MS;
+    }
+    cluster->good_for_ms = good_for_ms();
     (void)pthread_mutex_init(&cluster->guarded.mutex, NULL);
     if (options->storage != NULL) {
         memcpy(cluster->store_id, fgw_storage_id(options->storage), sizeof cluster->store_id);
@@ -134,6 +164,7 @@ void fgw_cluster_free(struct fgw_cluster *cluster)
     if (cluster == NULL) {
         return;
     }
+    fgw_xfree(cluster->walk.done);
     cluster_map_deinit(&cluster->guarded.map);
     (void)pthread_mutex_destroy(&cluster->guarded.mutex);
     for (size_t i = 0; i < FGW_COUNT_OF(cluster->strings); i++) {
@@ -223,17 +254,18 @@ static void refresh(struct fgw_cluster *cluster, bool force)
         err = cluster_make_sets(cluster, &error);
     }
     if (err != FGW_OK) {
+        cluster->good_since_ms = 0;
         fgw_log_debug("cluster", "the map could not be read: %s", fgw_error_message(&error));
+    } else if (cluster->good_since_ms == 0) {
+        cluster->good_since_ms = fgw_clock_boot_ms();
     }
 }
 
 static void keep_fresh(void *arg)
 {
     struct fgw_cluster *cluster = arg;
-    struct fgw_error error;
     uint64_t poll_ms = 0;
     uint64_t beat_ms = 0;
-    uint64_t beats_ms = 0;
     while (!cluster->stopping) {
         uint64_t now_ms = fgw_clock_boot_ms();
         if (cluster->options.storage != NULL && now_ms >= beat_ms) {
@@ -246,12 +278,28 @@ static void keep_fresh(void *arg)
             poll_ms = now_ms + FGW_CLUSTER_POLL_MS;
             refresh(cluster, asked);
         }
-        if (now_ms >= beats_ms) {
-            beats_ms = now_ms + BEATS_EVERY_MS;
-            fgw_error_init(&error);
-            (void)!cluster_map_beats(cluster, &error);
-        }
         tell_health(cluster);
+        fgw_fiber_sleep_ms(TICK_MS);
+    }
+    fgw_wait_signal(&cluster->ended);
+}
+
+/* Reads what all stores say; a storage node acts upon it. */
+static void look_around(void *arg)
+{
+    struct fgw_cluster *cluster = arg;
+    struct fgw_error error;
+    uint64_t look_ms = 0;
+    while (!cluster->stopping) {
+        if (fgw_clock_boot_ms() >= look_ms) {
+            look_ms = fgw_clock_boot_ms() + FGW_CLUSTER_BEAT_MS;
+            fgw_error_init(&error);
+            enum fgw_err err = cluster_beats_read(cluster, &error);
+            if (err == FGW_OK && cluster->options.storage != NULL) {
+                cluster_watch(cluster);
+                cluster_repair(cluster);
+            }
+        }
         fgw_fiber_sleep_ms(TICK_MS);
     }
     fgw_wait_signal(&cluster->ended);
@@ -261,9 +309,14 @@ static void start_on_worker(void *arg, unsigned index)
 {
     struct fgw_cluster *cluster = arg;
     if (index == 0) {
-        fgw_wait_init(&cluster->ended, 1);
+        bool copies = cluster->options.storage != NULL;
+        fgw_wait_init(&cluster->ended, copies ? 3 : 2);
         cluster->running = true;
         fgw_fiber_spawn(fgw_loop_current(), keep_fresh, cluster);
+        fgw_fiber_spawn(fgw_loop_current(), look_around, cluster);
+        if (copies) {
+            fgw_fiber_spawn(fgw_loop_current(), cluster_walk_run, cluster);
+        }
     }
 }
 
@@ -325,7 +378,8 @@ static void append_json_text(struct fgw_buf *out, const char *text)
 
 void fgw_cluster_json(struct fgw_cluster *cluster, struct fgw_buf *out)
 {
-    static const char *const STATES[] = {"unknown", "active", "draining", "lost", "removed"};
+    static const char *const STATES[] = {"unknown", "active", "draining",      "lost",
+                                         "removed", "away",   "draining, away"};
     uint64_t now_ms = fgw_clock_boot_ms();
     (void)fgw_buf_append_str(out, "[");
     (void)pthread_mutex_lock(&cluster->guarded.mutex);
@@ -334,20 +388,25 @@ void fgw_cluster_json(struct fgw_cluster *cluster, struct fgw_buf *out)
         const struct cluster_store *store = &map->stores[i];
         char id[2 * FGW_STORAGE_ID_SIZE + 1] = {0};
         fgw_hex_encode(fgw_bytes(store->id, sizeof store->id), id);
-        bool known = store->state >= 1 && store->state <= 4;
+        bool known = store->state >= 1 && store->state < (int32_t)FGW_COUNT_OF(STATES);
         (void)fgw_buf_append_str(out, i == 0 ? "{\"node\":" : ",{\"node\":");
         append_json_text(out, store->node_id);
         (void)fgw_buf_append_str(out, ",\"zone\":");
         append_json_text(out, store->zone);
         (void)fgw_buf_append_str(out, ",\"address\":");
         append_json_text(out, store->address);
-        (void)fgw_buf_appendf(out,
-                              ",\"store\":\"%s\",\"epoch\":%llu,\"state\":\"%s\","
-                              "\"free_bytes\":%llu,\"suspect\":%s}",
-                              id, (unsigned long long)store->epoch,
-                              STATES[known ? store->state : 0],
-                              (unsigned long long)store->free_bytes,
-                              store->suspect_until_ms > now_ms ? "true" : "false");
+        (void)fgw_buf_appendf(
+            out,
+            ",\"store\":\"%s\",\"epoch\":%llu,\"state\":\"%s\","
+            "\"free_bytes\":%llu,\"total_bytes\":%llu,"
+            "\"stored_bytes\":%llu,\"silent_s\":%llu,"
+            "\"unreachable\":%s,\"suspect\":%s}",
+            id, (unsigned long long)store->epoch, STATES[known ? store->state : 0],
+            (unsigned long long)store->said.free_bytes, (unsigned long long)store->said.total_bytes,
+            (unsigned long long)store->said.stored_bytes,
+            (unsigned long long)(now_ms - store->beat_changed_ms) / 1000,
+            store->unreachable ? "true" : "false",
+            store->suspect_until_ms > now_ms ? "true" : "false");
     }
     (void)pthread_mutex_unlock(&cluster->guarded.mutex);
     (void)fgw_buf_append_str(out, "]");

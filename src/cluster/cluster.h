@@ -11,6 +11,7 @@
 #define FGW_CLUSTER_CLUSTER_H
 
 #include "blobs/placement.h"
+#include "blobs/remote.h"
 #include "cql/client.h"
 #include "event/workers.h"
 
@@ -33,6 +34,14 @@ enum fgw_err fgw_cluster_identify(struct fgw_cql_client *client, const char *key
                                   uint8_t out_id[FGW_CLUSTER_ID_SIZE],
                                   struct fgw_error *error) FGW_MUST_CHECK;
 
+/* On which sets the rows of an owner name a blob. */
+struct fgw_cluster_named {
+    bool live;
+    bool any_set; /* an open upload: on any */
+    unsigned count;
+    uint64_t sets[16];
+};
+
 struct fgw_cluster_options {
     struct fgw_workers *workers;
     /* The CQL client of the calling worker. Clients go before the cluster, whose statements they
@@ -48,6 +57,14 @@ struct fgw_cluster_options {
     const char *zone;
     const char *host;
     const char *url;
+    /* To ask other stores with; NULL for a proxy. */
+    struct fgw_remotes *remotes;
+    uint64_t down_after_ms;      /* FGW_NODE_DOWN_AFTER */
+    uint64_t repair_bytes_per_s; /* that a store sends to others at most; 0: no limit */
+    /* Asks the metadata, linearizably; from a fiber of worker 0. */
+    enum fgw_err (*named)(void *context, const struct fgw_storage_owner *owner,
+                          const struct fgw_cid *root, struct fgw_cluster_named *out_named,
+                          struct fgw_error *error);
     /* The own row showed the own epoch in a read sent then (boot clock); another process has it. */
     void (*renewed)(void *context, uint64_t sent_boot_ms);
     void (*fenced)(void *context, uint64_t higher_epoch);

@@ -12,12 +12,35 @@ enum cluster_node_state {
     CLUSTER_ACTIVE = 1,
     CLUSTER_DRAINING = 2,
     CLUSTER_LOST = 3,
-    CLUSTER_REMOVED = 4
+    CLUSTER_REMOVED = 4,
+    CLUSTER_AWAY = 5,         /* declared down; its process takes it back when it renews */
+    CLUSTER_DRAINING_AWAY = 6 /* the same of a draining one */
 };
 
 enum cluster_set_state { CLUSTER_SET_OPEN = 1, CLUSTER_SET_CLOSED = 2 };
 
-enum { CLUSTER_SETS_PER_STORE = 24 };
+enum {
+    CLUSTER_SETS_PER_STORE = 24,
+    CLUSTER_FRESH_MS = 3 * FGW_CLUSTER_BEAT_MS,      /* a counter that moved since then moves */
+    CLUSTER_SILENT_MS = FGW_CLUSTER_BEAT_MS * 3 / 2, /* one that did not is looked after */
+    CLUSTER_UNREACHABLE_MAX = 256,
+    CLUSTER_WHY_SIZE = 160,
+    CLUSTER_SETTLE_MS = 3000 /* between seeing that a store joins and sending to it (walk.c) */
+};
+
+/* What a store says of itself with each beat (docs/formats/cluster-tables.md). */
+struct cluster_beat {
+    uint64_t free_bytes;
+    uint64_t total_bytes;
+    uint64_t stored_bytes;
+    uint64_t flags;  /* enum cluster_beat_flags */
+    uint64_t looked; /* holds looked at by the walk under way or the last one */
+    uint64_t copied; /* blobs copied to others since its start */
+    uint64_t copied_bytes;
+    uint64_t failed;  /* holds the last walk could not settle */
+    uint64_t dropped; /* holds of sets it left, given up since its start */
+};
+enum cluster_beat_flags { CLUSTER_BEAT_BELOW_RESERVE = 1, CLUSTER_BEAT_READ_ONLY = 2 };
 
 struct cluster_store {
     uint8_t id[FGW_STORAGE_ID_SIZE];
@@ -27,9 +50,11 @@ struct cluster_store {
     char zone[72];
     char host[72];
     char address[FGW_PLACEMENT_ADDRESS_SIZE]; /* of its url: host:port */
-    uint64_t beat;
-    uint64_t free_bytes; /* of its last beat seen */
-    uint64_t total_bytes;
+    uint64_t beat;                            /* last seen */
+    uint64_t beat_changed_ms;                 /* when it was seen to move, on the own boot clock */
+    struct cluster_beat said;                 /* with its last beat seen */
+    struct fgw_buf data;                      /* all of it */
+    bool unreachable;                         /* its block API did not answer the last question */
     /* what traffic showed here; boot clock */
     uint64_t suspect_until_ms;
     unsigned failures; /* in a row */
@@ -39,8 +64,23 @@ struct cluster_set {
     uint64_t id;
     uint64_t epoch;
     int32_t state;
-    unsigned count;
+    unsigned count;   /* full members */
+    unsigned joining; /* behind them in `stores`: written to, not complete yet */
+    uint32_t leaving; /* goes when those that join are complete; UINT32_MAX: nobody */
     uint32_t stores[FGW_PLACEMENT_MEMBERS_MAX]; /* indices; UINT32_MAX: unknown store */
+};
+
+/* A row of `sets`, for whoever changes it. */
+struct cluster_set_row {
+    uint64_t id;
+    uint64_t epoch;
+    int32_t state;
+    unsigned count;
+    unsigned joining;
+    uint8_t members[FGW_PLACEMENT_MEMBERS_MAX][FGW_STORAGE_ID_SIZE];
+    bool has_leaving;
+    uint8_t leaving[FGW_STORAGE_ID_SIZE];
+    struct fgw_buf carried; /* items of newer versions */
 };
 
 struct cluster_map {
@@ -56,7 +96,7 @@ enum cluster_statement {
     STATEMENT_NODE,
     STATEMENT_NODE_INSERT,
     STATEMENT_NODE_TAKE,
-    STATEMENT_NODE_LOST,
+    STATEMENT_NODE_STATE,
     STATEMENT_BEAT,
     STATEMENT_BEAT_OF,
     STATEMENT_BEATS,
@@ -64,8 +104,23 @@ enum cluster_statement {
     STATEMENT_MAP_INSERT,
     STATEMENT_MAP_BUMP,
     STATEMENT_SETS,
+    STATEMENT_SET,
     STATEMENT_SET_INSERT,
+    STATEMENT_SET_CHANGE,
     STATEMENT_COUNT
+};
+
+/* Copying, as walk.c keeps it; worker 0 only. */
+struct cluster_done {
+    uint64_t set;
+    uint64_t epoch;
+};
+struct cluster_walk {
+    uint64_t looked, copied, copied_bytes, failed, dropped; /* see struct cluster_beat */
+    bool running;
+    struct cluster_done *done; /* sets that are copied, for which others wait */
+    size_t done_count;
+    uint64_t pace_ms; /* boot clock: when the bytes sent so far are paid for */
 };
 
 struct fgw_cluster {
@@ -78,14 +133,21 @@ struct fgw_cluster {
     uint64_t epoch;
     uint64_t beat;
     uint64_t last_renewed_ms; /* boot clock; worker 0 only */
+    uint64_t last_beat_ms;    /* when a beat was written last; worker 0 only */
+    uint64_t good_since_ms;   /* the database answers since then, 0: it does not; worker 0 only */
+    uint64_t good_for_ms;     /* so long before repair starts */
     struct {
         pthread_mutex_t mutex; /* held for copies and counters only */
         struct cluster_map map;
     } guarded;
+    _Atomic uint64_t map_read_ms; /* boot clock: when the read behind the map was sent */
     _Atomic bool reload; /* somebody met a set that is not in the map */
     bool stopping;       /* worker 0 only */
+    struct cluster_walk walk;
     bool running;
-    struct fgw_wait ended;
+    struct fgw_wait ended; /* of the fibers on worker 0 */
+    char brake
+        [CLUSTER_WHY_SIZE]; /* why nobody is declared away, "": nothing holds it up; under guarded.mutex */
 };
 
 /* -- cluster.c ----------------------------------------------------------------------------------- */
@@ -105,24 +167,99 @@ enum fgw_err cluster_change(struct fgw_cluster *cluster, enum cluster_statement 
 enum fgw_err cluster_take_store(struct fgw_cluster *cluster,
                                 struct fgw_error *error) FGW_MUST_CHECK;
 void cluster_renew(struct fgw_cluster *cluster);
+/* Moves a store from one state to another while its epoch is `epoch`; bumps the map when that
+ * happened. */
+enum fgw_err cluster_node_state(struct fgw_cluster *cluster, const struct cluster_store *store,
+                                enum cluster_node_state to, bool *out_applied,
+                                struct fgw_error *error) FGW_MUST_CHECK;
+
+/* -- beats.c ------------------------------------------------------------------------------------- */
+
 void cluster_beat(struct fgw_cluster *cluster);
+/* What all stores said last, and whether their counters moved. */
+enum fgw_err cluster_beats_read(struct fgw_cluster *cluster,
+                                struct fgw_error *error) FGW_MUST_CHECK;
+/* Does the store say that it does not reach `other`? */
+bool cluster_beat_misses(const struct cluster_store *store, const uint8_t *other);
+/* Does it say that it has copied all of the set, as of this epoch, to those that join? */
+bool cluster_beat_done(const struct cluster_store *store, uint64_t set, uint64_t epoch);
 
 /* -- map.c --------------------------------------------------------------------------------------- */
 
 /* Loads all of it when the version is another than ours, or `force`. */
 enum fgw_err cluster_map_refresh(struct fgw_cluster *cluster, bool force,
                                  struct fgw_error *error) FGW_MUST_CHECK;
-/* Free space of the stores, from their beats. */
-enum fgw_err cluster_map_beats(struct fgw_cluster *cluster, struct fgw_error *error) FGW_MUST_CHECK;
 /* After a change of nodes or sets. */
 enum fgw_err cluster_map_bump(struct fgw_cluster *cluster, struct fgw_error *error) FGW_MUST_CHECK;
 /* Makes the sets that are missing for the stores there are. */
 enum fgw_err cluster_make_sets(struct fgw_cluster *cluster, struct fgw_error *error) FGW_MUST_CHECK;
+/* A copy that stays as it is while others wait. */
+void cluster_map_copy(struct fgw_cluster *cluster, struct cluster_map *out);
 void cluster_map_deinit(struct cluster_map *map);
 struct cluster_store *cluster_map_store(const struct cluster_map *map, const uint8_t *id);
 const struct cluster_set *cluster_map_set(const struct cluster_map *map, uint64_t id);
 /* "http://host:port/..." -> "host:port"; empty when it is none. */
 void cluster_address_of_url(struct fgw_bytes url, char out[FGW_PLACEMENT_ADDRESS_SIZE]);
+
+/* -- sets.c: rows of `sets` ---------------------------------------------------------------------- */
+
+enum fgw_err cluster_set_decode(struct fgw_bytes data, struct cluster_set_row *out) FGW_MUST_CHECK;
+void cluster_set_encode(const struct cluster_set_row *row, struct fgw_buf *out);
+/* Linearizable. NOT_FOUND. The row is ended by deinit. */
+enum fgw_err cluster_set_read(struct fgw_cluster *cluster, uint64_t id, struct cluster_set_row *out,
+                              struct fgw_error *error) FGW_MUST_CHECK;
+/* IF epoch = row->epoch, which goes up by one. An unknown outcome counts as not applied: whoever
+ * reads the row again decides again. */
+enum fgw_err cluster_set_write(struct fgw_cluster *cluster, const struct cluster_set_row *row,
+                               bool *out_applied, struct fgw_error *error) FGW_MUST_CHECK;
+void cluster_set_deinit(struct cluster_set_row *row);
+
+/* -- health.c ------------------------------------------------------------------------------------ */
+
+/* One look at who is away: asks stores that fell silent, declares those away that are. */
+void cluster_watch(struct fgw_cluster *cluster);
+/* Own heartbeats and the database are good, and have been. */
+bool cluster_is_trusted(const struct fgw_cluster *cluster, char *why, size_t size);
+/* Enough others say that they do not reach store `index`: two zones, or with one zone two
+ * processes, on different hosts where there are. Pure. */
+bool cluster_witnessed(const struct cluster_map *map, size_t index, uint64_t now_ms);
+/* Do so many stores look down that rather the onlooker is cut off? down: by index. Says why. Pure. */
+bool cluster_too_many_down(const struct cluster_map *map, const bool *down, char *why, size_t size);
+
+/* -- repair.c ------------------------------------------------------------------------------------ */
+
+enum cluster_step_kind {
+    CLUSTER_STEP_NONE,
+    CLUSTER_STEP_START,  /* `joining` joins, in place of `leaving` */
+    CLUSTER_STEP_CANCEL, /* whoever joined is gone too */
+    CLUSTER_STEP_FINISH
+};
+struct cluster_step {
+    enum cluster_step_kind kind;
+    uint32_t joining, leaving; /* indices; UINT32_MAX: none */
+};
+/* Takes the next step of each set whose repairer this process is. */
+void cluster_repair(struct fgw_cluster *cluster);
+/* Pure. */
+struct cluster_step cluster_next_step(const struct cluster_map *map, const struct cluster_set *set);
+/* The best store to join in place of `leaving` (UINT32_MAX: of nobody); UINT32_MAX: none. Pure. */
+uint32_t cluster_candidate(const struct cluster_map *map, const struct cluster_set *set,
+                           uint32_t leaving);
+/* Of the room it could have, the share with our bytes. */
+double cluster_fill(const struct cluster_store *store);
+/* Steps on a row; start is false when somebody joins already. */
+bool cluster_row_start(struct cluster_set_row *row, const uint8_t *joining, const uint8_t *leaving);
+void cluster_row_cancel(struct cluster_set_row *row);
+void cluster_row_finish(struct cluster_set_row *row);
+
+/* -- copy.c, walk.c ------------------------------------------------------------------------------ */
+
+/* The blob of an own hold is durable and held by the same owner on the target. */
+enum fgw_err cluster_copy(struct fgw_cluster *cluster, const struct fgw_storage_hold_seen *hold,
+                          const struct fgw_remote_target *target, uint64_t *out_bytes,
+                          struct fgw_error *error) FGW_MUST_CHECK;
+/* The fiber that copies; arg: the cluster. Signals cluster->ended. */
+void cluster_walk_run(void *arg);
 
 /* -- plan.c: pure -------------------------------------------------------------------------------- */
 
@@ -135,6 +272,8 @@ struct cluster_planned {
  * same stores give the same sets with the same ids, whoever plans. *out_sets: heap, sorted by id. */
 void cluster_plan_sets(const struct cluster_map *map, unsigned replicas,
                        struct cluster_planned **out_sets, size_t *out_count);
+/* The id of the next set of the same stores, when the one before has other members by now. */
+uint64_t cluster_set_id(uint64_t first, unsigned generation);
 /* Copies that `replicas` wanted can have. */
 unsigned cluster_possible(const struct cluster_map *map, unsigned replicas);
 
@@ -145,6 +284,8 @@ enum fgw_err cluster_choose(void *context, unsigned replicas, const uint64_t *av
                             struct fgw_error *error) FGW_MUST_CHECK;
 enum fgw_err cluster_resolve(void *context, uint64_t set_id,
                              struct fgw_placement_set *out_set) FGW_MUST_CHECK;
+void cluster_stale(void *context, uint64_t set_id);
+uint64_t cluster_seen_ms(void *context);
 void cluster_report(void *context, const uint8_t *store_id, enum fgw_placement_event event,
                     const struct fgw_cid *root);
 

@@ -4,17 +4,38 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/log.h"
-#include "base/tlv.h"
 #include "cluster/cluster_internal.h"
 
-enum { TAG_MEMBER = 1, TAG_FREE = 2, TAG_TOTAL = 4, BUMP_TRIES = 20 };
+enum { BUMP_TRIES = 20, GENERATIONS = 16, DATA_MAX = 256 * 1024 };
 
 void cluster_map_deinit(struct cluster_map *map)
 {
+    for (size_t i = 0; i < map->store_count; i++) {
+        fgw_buf_deinit(&map->stores[i].data);
+    }
     fgw_xfree(map->stores);
     fgw_xfree(map->sets);
     *map = (struct cluster_map){0};
+}
+
+void cluster_map_copy(struct fgw_cluster *cluster, struct cluster_map *out)
+{
+    (void)pthread_mutex_lock(&cluster->guarded.mutex);
+    const struct cluster_map *map = &cluster->guarded.map;
+    *out = *map;
+    out->stores = fgw_xcalloc(map->store_count + 1, sizeof *out->stores);
+    out->sets = fgw_xcalloc(map->set_count + 1, sizeof *out->sets);
+    for (size_t i = 0; i < map->store_count; i++) {
+        out->stores[i] = map->stores[i];
+        fgw_buf_init(&out->stores[i].data, DATA_MAX);
+        (void)fgw_buf_append(&out->stores[i].data, fgw_buf_bytes(&map->stores[i].data));
+    }
+    for (size_t i = 0; i < map->set_count; i++) {
+        out->sets[i] = map->sets[i];
+    }
+    (void)pthread_mutex_unlock(&cluster->guarded.mutex);
 }
 
 /* -- finding ------------------------------------------------------------------------------------- */
@@ -97,41 +118,46 @@ static enum fgw_err read_store(const struct fgw_cql_result *row, struct cluster_
     return err;
 }
 
-static enum fgw_err read_set(const struct fgw_cql_result *row, const struct cluster_map *map,
+static uint32_t index_of(const struct cluster_map *map, const uint8_t *id)
+{
+    const struct cluster_store *store = cluster_map_store(map, id);
+    return store == NULL ? UINT32_MAX : (uint32_t)(store - map->stores);
+}
+
+static enum fgw_err read_set(const struct fgw_cql_result *result, const struct cluster_map *map,
                              struct cluster_set *out)
 {
     int64_t id;
     int64_t epoch;
     struct fgw_bytes data;
-    struct fgw_tlv_item item;
+    struct cluster_set_row row;
     memset(out, 0, sizeof *out);
-    enum fgw_err err = fgw_cql_get_bigint(row, "set_id", &id);
+    enum fgw_err err = fgw_cql_get_bigint(result, "set_id", &id);
     if (err == FGW_OK) {
-        err = fgw_cql_get_bigint(row, "epoch", &epoch);
+        err = fgw_cql_get_bigint(result, "epoch", &epoch);
     }
     if (err == FGW_OK) {
-        err = fgw_cql_get_int(row, "state", &out->state);
+        err = fgw_cql_get_int(result, "state", &out->state);
     }
     if (err == FGW_OK) {
-        err = fgw_cql_get_blob(row, "data", &data);
+        err = fgw_cql_get_blob(result, "data", &data);
+    }
+    if (err == FGW_OK) {
+        err = cluster_set_decode(data, &row);
     }
     if (err != FGW_OK) {
         return err;
     }
     out->id = (uint64_t)id;
     out->epoch = (uint64_t)epoch;
-    struct fgw_tlv_reader reader = fgw_tlv_reader(data);
-    while ((err = fgw_tlv_next(&reader, &item)) == FGW_OK) {
-        if (item.tag == TAG_MEMBER && item.value.len == FGW_STORAGE_ID_SIZE &&
-            out->count < FGW_PLACEMENT_MEMBERS_MAX) {
-            const struct cluster_store *store = cluster_map_store(map, item.value.ptr);
-            out->stores[out->count++] =
-                store == NULL ? UINT32_MAX : (uint32_t)(store - map->stores);
-        } else if (fgw_tlv_critical(item.tag)) {
-            return FGW_ERR_NEWER_VERSION;
-        }
+    out->count = row.count;
+    out->joining = row.joining;
+    out->leaving = row.has_leaving ? index_of(map, row.leaving) : UINT32_MAX;
+    for (unsigned i = 0; i < row.count + row.joining; i++) {
+        out->stores[i] = index_of(map, row.members[i]);
     }
-    return err == FGW_ERR_END && out->count > 0 ? FGW_OK : FGW_ERR_CORRUPT;
+    cluster_set_deinit(&row);
+    return FGW_OK;
 }
 
 /* -- loading ------------------------------------------------------------------------------------- */
@@ -194,20 +220,27 @@ static enum fgw_err read_version(struct fgw_cluster *cluster, uint64_t *out_vers
     return err;
 }
 
-/* What traffic showed of a store outlives the snapshot, unless the store was taken anew. */
+/* What was seen of a store outlives the snapshot, unless the store was taken anew. */
 static void carry_over(const struct cluster_map *from, struct cluster_map *to)
 {
     for (size_t i = 0; i < to->store_count; i++) {
         struct cluster_store *store = &to->stores[i];
         const struct cluster_store *old = cluster_map_store(from, store->id);
-        if (old != NULL) {
-            store->free_bytes = old->free_bytes;
-            store->total_bytes = old->total_bytes;
+        store->beat_changed_ms = fgw_clock_boot_ms();
+        fgw_buf_init(&store->data, DATA_MAX);
+        if (old == NULL) {
+            continue;
+        }
+        store->said = old->said;
+        if (old->epoch == store->epoch) {
             store->beat = old->beat;
-            if (old->epoch == store->epoch && strcmp(old->address, store->address) == 0) {
-                store->suspect_until_ms = old->suspect_until_ms;
-                store->failures = old->failures;
-            }
+            store->beat_changed_ms = old->beat_changed_ms;
+            store->unreachable = old->unreachable;
+            (void)fgw_buf_append(&store->data, fgw_buf_bytes(&old->data));
+        }
+        if (old->epoch == store->epoch && strcmp(old->address, store->address) == 0) {
+            store->suspect_until_ms = old->suspect_until_ms;
+            store->failures = old->failures;
         }
     }
 }
@@ -215,8 +248,13 @@ static void carry_over(const struct cluster_map *from, struct cluster_map *to)
 enum fgw_err cluster_map_refresh(struct fgw_cluster *cluster, bool force, struct fgw_error *error)
 {
     struct cluster_map map = {0};
+    uint64_t sent_ms = fgw_clock_boot_ms();
     enum fgw_err err = read_version(cluster, &map.version, error);
-    if (err != FGW_OK || (!force && map.version == cluster->guarded.map.version)) {
+    if (err == FGW_OK && !force && map.version == cluster->guarded.map.version) {
+        cluster->map_read_ms = sent_ms;
+        return FGW_OK;
+    }
+    if (err != FGW_OK) {
         return err;
     }
     if (map.version < cluster->guarded.map.version) {
@@ -240,56 +278,12 @@ enum fgw_err cluster_map_refresh(struct fgw_cluster *cluster, bool force, struct
     struct cluster_map old = cluster->guarded.map;
     cluster->guarded.map = map;
     (void)pthread_mutex_unlock(&cluster->guarded.mutex);
+    cluster->map_read_ms = sent_ms;
     if (old.version != map.version) {
         fgw_log_info("cluster", "map version %llu: %zu stores, %zu sets",
                      (unsigned long long)map.version, map.store_count, map.set_count);
     }
     cluster_map_deinit(&old);
-    return FGW_OK;
-}
-
-/* -- beats --------------------------------------------------------------------------------------- */
-
-static void take_beat(struct fgw_cluster *cluster, const struct fgw_cql_result *row)
-{
-    uint8_t id[FGW_STORAGE_ID_SIZE];
-    int64_t epoch;
-    int64_t beat;
-    struct fgw_bytes data;
-    struct fgw_tlv_item item;
-    struct cluster_store *store = NULL;
-    if (fgw_cql_get_uuid(row, "store_id", id) == FGW_OK) {
-        store = cluster_map_store(&cluster->guarded.map, id);
-    }
-    if (store == NULL || fgw_cql_get_bigint(row, "epoch", &epoch) != FGW_OK ||
-        (uint64_t)epoch != store->epoch || fgw_cql_get_bigint(row, "beat", &beat) != FGW_OK ||
-        fgw_cql_get_blob(row, "data", &data) != FGW_OK) {
-        return;
-    }
-    store->beat = (uint64_t)beat;
-    struct fgw_tlv_reader reader = fgw_tlv_reader(data);
-    while (fgw_tlv_next(&reader, &item) == FGW_OK) {
-        uint64_t value;
-        if (fgw_tlv_u64(item.value, &value) == FGW_OK) {
-            store->free_bytes = item.tag == TAG_FREE ? value : store->free_bytes;
-            store->total_bytes = item.tag == TAG_TOTAL ? value : store->total_bytes;
-        }
-    }
-}
-
-enum fgw_err cluster_map_beats(struct fgw_cluster *cluster, struct fgw_error *error)
-{
-    struct fgw_cql_result *result;
-    enum fgw_err err = cluster_execute(cluster, STATEMENT_BEATS, NULL, 0, false, &result, error);
-    if (err != FGW_OK) {
-        return err;
-    }
-    (void)pthread_mutex_lock(&cluster->guarded.mutex);
-    while (fgw_cql_result_next(result)) {
-        take_beat(cluster, result);
-    }
-    (void)pthread_mutex_unlock(&cluster->guarded.mutex);
-    fgw_cql_result_free(result);
     return FGW_OK;
 }
 
@@ -321,23 +315,54 @@ enum fgw_err cluster_map_bump(struct fgw_cluster *cluster, struct fgw_error *err
 }
 
 static enum fgw_err insert_set(struct fgw_cluster *cluster, const struct cluster_map *map,
-                               const struct cluster_planned *set, bool *out_applied,
+                               const struct cluster_planned *set, uint64_t id, bool *out_applied,
                                struct fgw_error *error)
 {
     struct fgw_buf data;
-    fgw_buf_init(&data, 4096);
+    struct cluster_set_row row = {.count = set->count};
+    fgw_buf_init(&data, DATA_MAX);
     for (unsigned i = 0; i < set->count; i++) {
-        fgw_tlv_put(&data, TAG_MEMBER,
-                    fgw_bytes(map->stores[set->stores[i]].id, FGW_STORAGE_ID_SIZE));
+        memcpy(row.members[i], map->stores[set->stores[i]].id, FGW_STORAGE_ID_SIZE);
     }
-    struct fgw_cql_value values[] = {fgw_cql_bigint((int64_t)set->id),
+    cluster_set_encode(&row, &data);
+    struct fgw_cql_value values[] = {fgw_cql_bigint((int64_t)id),
                                      fgw_cql_blob(fgw_buf_bytes(&data))};
     enum fgw_err err = cluster_change(cluster, STATEMENT_SET_INSERT, values, 2, out_applied, error);
     fgw_buf_deinit(&data);
     return err == FGW_ERR_UNKNOWN_OUTCOME ? FGW_OK : err;
 }
 
-/* Only worker 0 replaces the map, and this runs there: reading it needs no lock. */
+static bool same_members(const struct cluster_set *set, const struct cluster_planned *planned)
+{
+    bool same = set->count == planned->count && set->joining == 0;
+    for (unsigned i = 0; i < planned->count && same; i++) {
+        bool found = false;
+        for (unsigned k = 0; k < set->count; k++) {
+            found = found || set->stores[k] == planned->stores[i];
+        }
+        same = found;
+    }
+    return same;
+}
+
+/* Sets keep their ids when members change: then the stores planned get a set of the next
+ * generation. 0: there is one with these members. */
+static uint64_t id_to_make(const struct cluster_map *map, const struct cluster_planned *planned)
+{
+    for (unsigned generation = 0; generation < GENERATIONS; generation++) {
+        uint64_t id = cluster_set_id(planned->id, generation);
+        const struct cluster_set *set = cluster_map_set(map, id);
+        if (set == NULL) {
+            return id;
+        }
+        if (set->state == CLUSTER_SET_OPEN && same_members(set, planned)) {
+            return 0;
+        }
+    }
+    return 0;
+}
+
+/* Only worker 0 replaces the map, in the fiber that runs this: reading it needs no lock. */
 enum fgw_err cluster_make_sets(struct fgw_cluster *cluster, struct fgw_error *error)
 {
     struct cluster_planned *planned;
@@ -348,8 +373,9 @@ enum fgw_err cluster_make_sets(struct fgw_cluster *cluster, struct fgw_error *er
     cluster_plan_sets(map, cluster->options.replicas, &planned, &count);
     for (size_t i = 0; i < count && err == FGW_OK; i++) {
         bool applied = false;
-        if (cluster_map_set(map, planned[i].id) == NULL) {
-            err = insert_set(cluster, map, &planned[i], &applied, error);
+        uint64_t id = id_to_make(map, &planned[i]);
+        if (id != 0) {
+            err = insert_set(cluster, map, &planned[i], id, &applied, error);
             changed = true;
         }
     }

@@ -16,7 +16,8 @@ static void fill_member(const struct fgw_cluster *cluster, const struct cluster_
     memcpy(out->address, store->address, sizeof out->address);
     out->local = cluster->options.storage != NULL &&
                  memcmp(store->id, cluster->store_id, sizeof store->id) == 0;
-    out->suspect = store->suspect_until_ms > now_ms || store->state >= CLUSTER_LOST;
+    bool gone = store->state != CLUSTER_ACTIVE && store->state != CLUSTER_DRAINING;
+    out->suspect = store->suspect_until_ms > now_ms || gone;
 }
 
 /* design/cluster.md section 2: with at least three stores two copies acknowledge, else one. */
@@ -38,10 +39,12 @@ static void fill_set(const struct fgw_cluster *cluster, const struct cluster_set
     memset(out, 0, sizeof *out);
     out->id = set->id;
     out->epoch = set->epoch;
-    for (unsigned i = 0; i < set->count; i++) {
+    for (unsigned i = 0; i < set->count + set->joining; i++) {
         if (set->stores[i] != UINT32_MAX) {
-            fill_member(cluster, &cluster->guarded.map.stores[set->stores[i]], now_ms,
-                        &out->members[out->count++]);
+            struct fgw_placement_member *member = &out->members[out->count++];
+            fill_member(cluster, &cluster->guarded.map.stores[set->stores[i]], now_ms, member);
+            member->joining = i >= set->count;
+            member->suspect = member->suspect || member->joining;
         }
     }
     out->needed = needed_of(cluster, set->count);
@@ -73,11 +76,17 @@ static unsigned badness(const struct cluster_map *map, const struct cluster_set 
         return UINT32_MAX;
     }
     for (unsigned i = 0; i < set->count; i++) {
-        if (set->stores[i] == UINT32_MAX || map->stores[set->stores[i]].state != CLUSTER_ACTIVE) {
+        if (set->stores[i] == UINT32_MAX) {
             return UINT32_MAX;
         }
-        bad += map->stores[set->stores[i]].suspect_until_ms > now_ms;
+        const struct cluster_store *store = &map->stores[set->stores[i]];
+        if (store->state == CLUSTER_LOST || store->state == CLUSTER_REMOVED) {
+            return UINT32_MAX;
+        }
+        bad += store->suspect_until_ms > now_ms;
+        bad += store->state != CLUSTER_ACTIVE ? 20u : 0u;
     }
+    bad += set->joining > 0 ? 10u : 0u; /* what is written now would be copied */
     for (size_t i = 0; i < avoid_count; i++) {
         bad += avoid[i] == set->id ? 100u : 0u;
     }
@@ -89,7 +98,7 @@ static uint64_t free_of(const struct cluster_map *map, const struct cluster_set 
 {
     uint64_t least = UINT64_MAX;
     for (unsigned i = 0; i < set->count; i++) {
-        uint64_t free_bytes = map->stores[set->stores[i]].free_bytes;
+        uint64_t free_bytes = map->stores[set->stores[i]].said.free_bytes;
         least = free_bytes < least ? free_bytes : least;
     }
     return least;
@@ -172,4 +181,17 @@ void cluster_report(void *context, const uint8_t *store_id, enum fgw_placement_e
         store->failures++;
     }
     (void)pthread_mutex_unlock(&cluster->guarded.mutex);
+}
+
+void cluster_stale(void *context, uint64_t set_id)
+{
+    struct fgw_cluster *cluster = context;
+    (void)set_id;
+    cluster->reload = true;
+}
+
+uint64_t cluster_seen_ms(void *context)
+{
+    struct fgw_cluster *cluster = context;
+    return cluster->map_read_ms;
 }

@@ -89,6 +89,11 @@ static void name_set(const struct cluster_map *map, struct cluster_planned *set)
     set->id = (hash & INT64_MAX) | 1; /* a bigint, and never 0 */
 }
 
+uint64_t cluster_set_id(uint64_t first, unsigned generation)
+{
+    return generation == 0 ? first : (XXH64(&first, sizeof first, generation) & INT64_MAX) | 1;
+}
+
 void cluster_plan_sets(const struct cluster_map *map, unsigned replicas,
                        struct cluster_planned **out_sets, size_t *out_count)
 {

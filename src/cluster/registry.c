@@ -4,10 +4,9 @@
 #include "base/clock.h"
 #include "base/encode.h"
 #include "base/log.h"
-#include "base/tlv.h"
 #include "cluster/cluster_internal.h"
 
-enum { TAG_FREE = 2, TAG_TOTAL = 4, TAKE_TRIES = 5, ALIVE_MS = 2 * FGW_CLUSTER_BEAT_MS + 2000 };
+enum { TAKE_TRIES = 5, ALIVE_MS = 2 * FGW_CLUSTER_BEAT_MS + 2000 };
 
 /* -- another store under our name ---------------------------------------------------------------- */
 
@@ -32,19 +31,35 @@ static enum fgw_err read_beat(struct fgw_cluster *cluster, const struct cluster_
     return err;
 }
 
+enum fgw_err cluster_node_state(struct fgw_cluster *cluster, const struct cluster_store *store,
+                                enum cluster_node_state to, bool *out_applied,
+                                struct fgw_error *error)
+{
+    struct fgw_cql_value values[] = {fgw_cql_int((int32_t)to), fgw_cql_uuid(store->id),
+                                     fgw_cql_bigint((int64_t)store->epoch),
+                                     fgw_cql_int(store->state)};
+    bool applied = false;
+    enum fgw_err err = cluster_change(cluster, STATEMENT_NODE_STATE, values, 4, &applied, error);
+    if (err == FGW_OK && applied) {
+        err = cluster_map_bump(cluster, error);
+    }
+    if (err == FGW_OK) {
+        *out_applied = applied;
+    }
+    return err;
+}
+
 static enum fgw_err lose(struct fgw_cluster *cluster, const struct cluster_store *store,
                          struct fgw_error *error)
 {
     bool applied;
     char id[2 * FGW_STORAGE_ID_SIZE + 1] = {0};
-    struct fgw_cql_value values[] = {fgw_cql_uuid(store->id),
-                                     fgw_cql_bigint((int64_t)store->epoch)};
     fgw_hex_encode(fgw_bytes(store->id, sizeof store->id), id);
     fgw_log_warn("cluster",
                  "store %s of node %s does not beat any more and this node has another "
                  "one now: it counts as lost",
                  id, store->node_id);
-    return cluster_change(cluster, STATEMENT_NODE_LOST, values, 2, &applied, error);
+    return cluster_node_state(cluster, store, CLUSTER_LOST, &applied, error);
 }
 
 /* A disk that comes back empty under an old node id is a new store, and the old one is lost; one
@@ -78,7 +93,8 @@ static enum fgw_err settle_rivals(struct fgw_cluster *cluster, struct fgw_error 
     enum fgw_err err = FGW_OK;
     for (size_t i = 0; i < map->store_count && err == FGW_OK; i++) {
         const struct cluster_store *store = &map->stores[i];
-        if (store->state < CLUSTER_LOST && strcmp(store->node_id, cluster->options.node_id) == 0 &&
+        bool there = store->state != CLUSTER_LOST && store->state != CLUSTER_REMOVED;
+        if (there && strcmp(store->node_id, cluster->options.node_id) == 0 &&
             memcmp(store->id, cluster->store_id, sizeof store->id) != 0) {
             err = settle_rival(cluster, store, error);
         }
@@ -88,107 +104,146 @@ static enum fgw_err settle_rivals(struct fgw_cluster *cluster, struct fgw_error 
 
 /* -- the own row --------------------------------------------------------------------------------- */
 
-/* The epoch in the database, read linearizably; 0: no row. */
-static enum fgw_err read_epoch(struct fgw_cluster *cluster, uint64_t *out_epoch,
-                               struct fgw_error *error)
+struct own_row {
+    uint64_t epoch; /* 0: no row */
+    int32_t state;
+};
+
+/* Read linearizably. */
+static enum fgw_err read_own(struct fgw_cluster *cluster, struct own_row *out,
+                             struct fgw_error *error)
 {
     struct fgw_cql_result *result;
     struct fgw_cql_value id = fgw_cql_uuid(cluster->store_id);
     int64_t epoch = 0;
+    int32_t state = CLUSTER_ACTIVE;
     enum fgw_err err = cluster_execute(cluster, STATEMENT_NODE, &id, 1, true, &result, error);
     if (err == FGW_OK) {
         if (fgw_cql_result_next(result)) {
             err = fgw_cql_get_bigint(result, "epoch", &epoch);
+            err = err == FGW_OK ? fgw_cql_get_int(result, "state", &state) : err;
         }
         fgw_cql_result_free(result);
     }
     if (err == FGW_OK) {
-        *out_epoch = (uint64_t)epoch;
+        *out = (struct own_row){(uint64_t)epoch, state};
     }
     return err;
 }
 
-static enum fgw_err write_epoch(struct fgw_cluster *cluster, uint64_t seen, bool *out_applied,
-                                struct fgw_error *error)
+/* Of a store whose process is there. */
+static enum cluster_node_state back_state(int32_t state)
+{
+    return state == CLUSTER_DRAINING || state == CLUSTER_DRAINING_AWAY ? CLUSTER_DRAINING
+                                                                       : CLUSTER_ACTIVE;
+}
+
+static enum fgw_err write_epoch(struct fgw_cluster *cluster, const struct own_row *seen,
+                                bool *out_applied, struct fgw_error *error)
 {
     const struct fgw_cluster_options *options = &cluster->options;
-    struct fgw_cql_value values[] = {
-        fgw_cql_bigint((int64_t)seen + 1), fgw_cql_str(options->node_id),
-        fgw_cql_str(options->zone),        fgw_cql_str(options->host),
-        fgw_cql_str(options->url),         fgw_cql_uuid(cluster->store_id),
-        fgw_cql_bigint((int64_t)seen)};
-    return seen == 0 ? cluster_change(cluster, STATEMENT_NODE_INSERT, values, 6, out_applied, error)
-                     : cluster_change(cluster, STATEMENT_NODE_TAKE, values, 7, out_applied, error);
+    int32_t state = (int32_t)back_state(seen->state);
+    struct fgw_cql_value values[] = {fgw_cql_bigint((int64_t)seen->epoch + 1),
+                                     fgw_cql_str(options->node_id),
+                                     fgw_cql_str(options->zone),
+                                     fgw_cql_str(options->host),
+                                     fgw_cql_str(options->url),
+                                     fgw_cql_int(state),
+                                     fgw_cql_uuid(cluster->store_id),
+                                     fgw_cql_bigint((int64_t)seen->epoch)};
+    return seen->epoch == 0
+               ? cluster_change(cluster, STATEMENT_NODE_INSERT, values, 7, out_applied, error)
+               : cluster_change(cluster, STATEMENT_NODE_TAKE, values, 8, out_applied, error);
+}
+
+static enum fgw_err refuse_removed(struct fgw_error *error)
+{
+    return fgw_error_set(error, FGW_ERR_CONFIG,
+                         "This store was removed from the cluster (fgw node remove): begin with an "
+                         "empty data directory, or run fgw node adopt on this one.");
+}
+
+/* One attempt; *out_taken: it is ours. An unknown outcome only skips an epoch. */
+static enum fgw_err try_take(struct fgw_cluster *cluster, bool *out_taken, struct fgw_error *error)
+{
+    struct own_row seen;
+    bool applied = false;
+    uint64_t sent_ms = fgw_clock_boot_ms();
+    enum fgw_err err = read_own(cluster, &seen, error);
+    if (err == FGW_OK && seen.state == CLUSTER_REMOVED) {
+        return refuse_removed(error);
+    }
+    if (err == FGW_OK) {
+        err = write_epoch(cluster, &seen, &applied, error);
+    }
+    if (err == FGW_OK && applied) {
+        cluster->epoch = seen.epoch + 1;
+        cluster->last_renewed_ms = sent_ms;
+        *out_taken = true;
+    }
+    return err == FGW_ERR_UNKNOWN_OUTCOME ? FGW_OK : err;
 }
 
 enum fgw_err cluster_take_store(struct fgw_cluster *cluster, struct fgw_error *error)
 {
+    bool taken = false;
     enum fgw_err err = settle_rivals(cluster, error);
-    for (unsigned attempt = 0; attempt < TAKE_TRIES && err == FGW_OK; attempt++) {
-        uint64_t seen;
-        bool applied = false;
-        uint64_t sent_ms = fgw_clock_boot_ms();
-        err = read_epoch(cluster, &seen, error);
-        if (err == FGW_OK) {
-            err = write_epoch(cluster, seen, &applied, error);
-        }
-        if (err == FGW_OK && applied) {
-            cluster->epoch = seen + 1;
-            cluster->last_renewed_ms = sent_ms;
-            fgw_log_info("cluster", "store taken with epoch %llu as node %s",
-                         (unsigned long long)cluster->epoch, cluster->options.node_id);
-            return cluster_map_bump(cluster, error);
-        }
-        /* unknown: an epoch more is skipped, nothing else */
-        err = err == FGW_ERR_UNKNOWN_OUTCOME ? FGW_OK : err;
+    for (unsigned attempt = 0; attempt < TAKE_TRIES && err == FGW_OK && !taken; attempt++) {
+        err = try_take(cluster, &taken, error);
     }
-    return err == FGW_OK ? fgw_error_set(error, FGW_ERR_UNAVAILABLE,
-                                         "The store could not be taken "
-                                         "in the registry.")
-                         : err;
+    if (err != FGW_OK) {
+        return err;
+    }
+    if (!taken) {
+        return fgw_error_set(error, FGW_ERR_UNAVAILABLE,
+                             "The store could not be taken in the registry.");
+    }
+    fgw_log_info("cluster", "store taken with epoch %llu as node %s",
+                 (unsigned long long)cluster->epoch, cluster->options.node_id);
+    return cluster_map_bump(cluster, error);
+}
+
+/* Declared away, but here we are. */
+static void come_back(struct fgw_cluster *cluster, int32_t state)
+{
+    bool applied = false;
+    struct fgw_error error;
+    struct cluster_store own = {.epoch = cluster->epoch, .state = state};
+    fgw_error_init(&error);
+    memcpy(own.id, cluster->store_id, sizeof own.id);
+    enum fgw_err err = cluster_node_state(cluster, &own, back_state(state), &applied, &error);
+    if (err != FGW_OK) {
+        fgw_log_warn("cluster", "the store could not be declared back: %s",
+                     fgw_error_message(&error));
+    } else if (applied) {
+        fgw_log_info("cluster", "this store had been declared away and takes part again");
+    }
 }
 
 void cluster_renew(struct fgw_cluster *cluster)
 {
     struct fgw_error error;
-    uint64_t epoch;
+    struct own_row row;
     uint64_t sent_ms = fgw_clock_boot_ms();
     fgw_error_init(&error);
-    enum fgw_err err = read_epoch(cluster, &epoch, &error);
+    enum fgw_err err = read_own(cluster, &row, &error);
     if (err != FGW_OK) {
         fgw_log_warn("cluster", "the store's epoch could not be renewed: %s",
                      fgw_error_message(&error));
         return;
     }
-    if (epoch == cluster->epoch) {
+    if (row.epoch == cluster->epoch) {
         cluster->last_renewed_ms = sent_ms;
         cluster->options.renewed(cluster->options.context, sent_ms);
-    } else if (epoch > cluster->epoch) {
-        cluster->options.fenced(cluster->options.context, epoch);
+        if (row.state == CLUSTER_AWAY || row.state == CLUSTER_DRAINING_AWAY) {
+            come_back(cluster, row.state);
+        }
+    } else if (row.epoch > cluster->epoch) {
+        cluster->options.fenced(cluster->options.context, row.epoch);
     } else {
         fgw_log_error("cluster",
                       "the registry knows epoch %llu of this store, older than ours "
                       "(%llu): was the database restored?",
-                      (unsigned long long)epoch, (unsigned long long)cluster->epoch);
+                      (unsigned long long)row.epoch, (unsigned long long)cluster->epoch);
     }
-}
-
-void cluster_beat(struct fgw_cluster *cluster)
-{
-    struct fgw_storage_stats stats;
-    struct fgw_buf data;
-    struct fgw_error error;
-    struct fgw_cql_result *result;
-    fgw_error_init(&error);
-    fgw_buf_init(&data, 256);
-    fgw_storage_stats(cluster->options.storage, &stats);
-    fgw_tlv_put_u64(&data, TAG_FREE, stats.free_bytes);
-    fgw_tlv_put_u64(&data, TAG_TOTAL, stats.total_bytes);
-    struct fgw_cql_value values[] = {
-        fgw_cql_uuid(cluster->store_id), fgw_cql_bigint((int64_t)cluster->epoch),
-        fgw_cql_bigint((int64_t)++cluster->beat), fgw_cql_blob(fgw_buf_bytes(&data))};
-    if (cluster_execute(cluster, STATEMENT_BEAT, values, 4, false, &result, &error) == FGW_OK) {
-        fgw_cql_result_free(result);
-    }
-    fgw_buf_deinit(&data);
 }

@@ -13,6 +13,8 @@ enum {
     SYNC_MS = 1000,
     RELEASE_MS = 1000,
     FIGURES_MS = 5000,
+    CHECKPOINT_MS = 1000,
+    CHECKPOINT_RETRY_MS = 60 * 1000,
     RETRY_MS = 10 * 1000, /* after a failed pass */
     HINTS_MAX = 10000
 };
@@ -83,6 +85,13 @@ static void run_sync(void *arg)
     job->result = fgw_kv_sync_wal(job->kv, &job->error);
 }
 
+static void say_not_synced(const struct sync_job *job)
+{
+    if (job->result != FGW_ERR_READ_ONLY) {
+        fgw_log_error("storage", "syncing the index failed: %s", fgw_error_message(&job->error));
+    }
+}
+
 /* An index that lags behind costs replay at the next start, nothing else. */
 static uint64_t sync_index(struct fgw_care *care)
 {
@@ -95,9 +104,7 @@ static uint64_t sync_index(struct fgw_care *care)
     atomic_store(&care->storage->unsynced_index_bytes, 0);
     fgw_pool_run(care->storage->pool, run_sync, &job);
     if (job.result != FGW_OK) {
-        if (job.result != FGW_ERR_READ_ONLY) {
-            fgw_log_error("storage", "syncing the index failed: %s", fgw_error_message(&job.error));
-        }
+        say_not_synced(&job);
         return RETRY_MS;
     }
     care->synced_batch = batch;
@@ -131,9 +138,31 @@ static uint64_t count_figures(struct fgw_care *care)
     return FIGURES_MS;
 }
 
+static uint64_t write_checkpoint(struct fgw_care *care)
+{
+    enum fgw_err err = fgw_checkpoint_care(care->storage);
+    return err == FGW_OK || err == FGW_ERR_CANCELLED ? CHECKPOINT_MS : CHECKPOINT_RETRY_MS;
+}
+
 static uint64_t sweep_holds(struct fgw_care *care)
 {
     return fgw_sweep_care(care->storage, care->live, care->live_context);
+}
+
+static uint64_t make_backup(struct fgw_care *care)
+{
+    fgw_backup_care(care->storage);
+    return HOUR_MS;
+}
+
+static uint64_t compact_groups(struct fgw_care *care)
+{
+    return fgw_compact_care(care->storage);
+}
+
+static uint64_t scrub_when_asked(struct fgw_care *care)
+{
+    return fgw_scrub_care(care->storage);
 }
 
 /* -- hints --------------------------------------------------------------------------------------- */
@@ -145,6 +174,11 @@ static struct hint *next_hint(struct fgw_care *care)
     care->hints.count -= node != NULL ? 1 : 0;
     (void)pthread_mutex_unlock(&care->hints.mutex);
     return node == NULL ? NULL : FGW_CONTAINER_OF(node, struct hint, node);
+}
+
+static uint64_t ask_pending(struct fgw_care *care)
+{
+    return fgw_pending_care(care->storage, care->live, care->live_context);
 }
 
 /* What fails is left to the sweeper. */
@@ -282,9 +316,11 @@ static void *thread_main(void *arg)
 struct fgw_care *fgw_care_new(struct fgw_storage *storage)
 {
     static uint64_t (*const RUN[FGW_CARE_JOBS])(struct fgw_care *) = {
-        [FGW_CARE_SYNC] = sync_index,    [FGW_CARE_RELEASE] = release_dead,
-        [FGW_CARE_HINTS] = follow_hints, [FGW_CARE_FIGURES] = count_figures,
-        [FGW_CARE_SWEEP] = sweep_holds,
+        [FGW_CARE_SYNC] = sync_index,        [FGW_CARE_RELEASE] = release_dead,
+        [FGW_CARE_HINTS] = follow_hints,     [FGW_CARE_FIGURES] = count_figures,
+        [FGW_CARE_SWEEP] = sweep_holds,      [FGW_CARE_CHECKPOINT] = write_checkpoint,
+        [FGW_CARE_COMPACT] = compact_groups, [FGW_CARE_PENDING] = ask_pending,
+        [FGW_CARE_BACKUP] = make_backup,     [FGW_CARE_SCRUB] = scrub_when_asked,
     };
     struct fgw_care *care = fgw_xcalloc(1, sizeof *care);
     care->storage = storage;

@@ -40,8 +40,11 @@ struct fgw_storage_options {
     bool sync_off;               /* FGW_SYNC=off */
     uint64_t release_delay_ms;   /* FGW_RELEASE_DELAY */
     uint64_t sweep_grace_ms;     /* FGW_SWEEP_GRACE */
+    uint64_t pending_ask_ms;     /* age at which a pending hold is asked about; 0 = 5 min */
+    uint64_t pending_drop_ms;    /* age at which one named elsewhere ends; 0 = 2 h */
     uint64_t sweep_min_age_ms;   /* tests: no hold is swept sooner; 0 = 2 h */
     unsigned dead_percent;       /* FGW_DEAD_PERCENT */
+    uint64_t checkpoint_bytes;   /* of records before the next checkpoint, at least; 0 = 256 MiB */
     const uint8_t *cluster_id;   /* 16 bytes a cluster's database names; NULL: own */
     bool skip_damaged;           /* `fgw recover --skip-damaged` */
     bool rebuild_index;          /* `fgw recover`: RocksDB is set aside and rebuilt */
@@ -57,6 +60,7 @@ void fgw_storage_close(struct fgw_storage *storage);
 
 /* What opening had to do. */
 struct fgw_storage_recovery {
+    uint64_t checkpoint;   /* the index was made from checkpoints/<id>.car; 0: from none */
     uint64_t batches;      /* replayed from the log */
     uint64_t damages;      /* places passed over (skip_damaged); where they are stands in the log */
     uint64_t lost_batches; /* that lay in them */
@@ -130,6 +134,8 @@ enum fgw_err fgw_storage_writer_finish(struct fgw_storage_writer *writer, const 
                                        uint64_t size_bytes) FGW_MUST_CHECK;
 /* Before finish: the hold gets this number. */
 void fgw_storage_writer_set_extent(struct fgw_storage_writer *writer, uint64_t extent);
+/* Before the first block: the hold will be pending. */
+void fgw_storage_writer_set_pending(struct fgw_storage_writer *writer);
 /* Frees the writer; before finish: drops what it holds. */
 void fgw_storage_writer_free(struct fgw_storage_writer *writer);
 
@@ -229,6 +235,7 @@ struct fgw_storage_hold {
                                               NULL: the blob must be here already (copy), else the
                                               operation fails with FGW_ERR_NOT_FOUND */
     bool finished_writer; /* written and held by a writer: nothing is added, only relied upon */
+    bool pending; /* until fgw_storage_confirm: the name is not on this machine */
     bool listed; /* fgw_storage_txn_release_owner must find it (parts of uploads): one row more */
 };
 
@@ -271,10 +278,77 @@ void fgw_storage_stop_care(struct fgw_storage *storage);
 void fgw_storage_release_hint(struct fgw_storage *storage, const struct fgw_storage_owner *owner,
                               uint64_t extent, const struct fgw_cid *root);
 
+/* Pending holds (design/cluster.md section 3): taken by an edge whose name for them is, or will be, in
+ * a database. */
+/* The names are committed: these are no longer pending. Others than pending ones are passed over. */
+enum fgw_err fgw_storage_confirm(struct fgw_storage *storage,
+                                 const struct fgw_storage_hold_seen *holds,
+                                 size_t count) FGW_MUST_CHECK;
+/* A hold that has been pending for long is named here. FGW_OK: all stores that its set asks for have
+ * it; it is confirmed. Else it stays pending and is asked about again. From care's fiber. */
+typedef enum fgw_err fgw_storage_named_fn(void *context, const struct fgw_storage_hold_seen *hold);
+/* Before care starts. Without it what is named here is confirmed. */
+void fgw_storage_set_named(struct fgw_storage *storage, fgw_storage_named_fn *named, void *context);
 /* The hold ends now, whatever the metadata says: for holds that no row can name. From a fiber. */
 enum fgw_err fgw_storage_release(struct fgw_storage *storage,
                                  const uint8_t owner_id[FGW_STORAGE_ID_SIZE], uint64_t extent,
                                  const struct fgw_cid *root) FGW_MUST_CHECK;
+
+/* A file with everything the index knows, from which it can be made again. */
+struct fgw_storage_checkpoint {
+    uint64_t id;    /* checkpoints/<id>.car */
+    uint64_t batch; /* last one it covers */
+    uint64_t rows;
+    uint64_t bytes;
+};
+/* Writes one now, reads it back and removes all but the one before it. Operations go on meanwhile.
+ * From a fiber; waits for one that is being written. FGW_ERR_NOSPACE, _IO; _CORRUPT: it was not read
+ * as it was written. out_checkpoint may be NULL. */
+enum fgw_err fgw_storage_checkpoint(struct fgw_storage *storage,
+                                    struct fgw_storage_checkpoint *out_checkpoint) FGW_MUST_CHECK;
+/* Until as many calls of release: no file in groups/ or checkpoints/ is unlinked. From a fiber. */
+void fgw_storage_hold_groups(struct fgw_storage *storage);
+void fgw_storage_release_groups(struct fgw_storage *storage);
+
+/* -- backup (docs/formats/backup.md) --------------------------------------------------------- */
+
+enum fgw_storage_backup_phase {
+    FGW_STORAGE_BACKUP_NONE, /* since the process began */
+    FGW_STORAGE_BACKUP_RUNNING,
+    FGW_STORAGE_BACKUP_DONE,
+    FGW_STORAGE_BACKUP_FAILED
+};
+struct fgw_storage_backup_status {
+    enum fgw_storage_backup_phase state;
+    char to[1024];
+    uint64_t batch; /* the last one in it; 0: not known yet */
+    uint64_t files, files_total, bytes, bytes_total;
+    uint64_t damaged;    /* groups that are missing or too short in the data directory itself */
+    enum fgw_err result; /* of the last one, when it failed */
+    char message[480];
+};
+/* Makes a backup of everything answered before the call in the directory `to` (absolute, made when
+ * its parent exists). From a fiber; operations go on meanwhile. FGW_ERR_EXISTS: the directory holds
+ * something else; FGW_ERR_IN_USE: one is being made; _NOSPACE, _IO, _CORRUPT (the copy could not be
+ * read back). What was copied before a failure is not copied again by the next call. */
+enum fgw_err fgw_storage_backup(struct fgw_storage *storage, const char *to,
+                                struct fgw_error *error) FGW_MUST_CHECK;
+/* The same by care. FGW_ERR_IN_USE; FGW_ERR_UNAVAILABLE: care does not run. */
+enum fgw_err fgw_storage_backup_start(struct fgw_storage *storage, const char *to) FGW_MUST_CHECK;
+void fgw_storage_backup_status(struct fgw_storage *storage,
+                               struct fgw_storage_backup_status *out_status);
+
+struct fgw_storage_restore {
+    const char *from; /* a directory made by a backup */
+    const char *to;   /* the data directory: empty, or not there */
+    bool replace;     /* it takes the place of the lost one: the store id stays */
+    void (*progress)(void *context, uint64_t files, uint64_t files_total); /* may be NULL */
+    void *context;
+};
+/* Blocks. FGW_ERR_CORRUPT: the backup is damaged, the file is named; FGW_ERR_EXISTS: the directory is
+ * not empty; _NEWER_VERSION, _NOSPACE, _IO. After a failure the same call goes on. */
+enum fgw_err fgw_storage_restore(const struct fgw_storage_restore *options,
+                                 struct fgw_error *error) FGW_MUST_CHECK;
 
 /* The sweeper of holds that no row names (sweep.h). */
 struct fgw_storage_sweep_status {
@@ -321,6 +395,9 @@ struct fgw_storage_scrub {
     fgw_storage_damage_fn *on_damage; /* called from the scrubbing fiber */
     void *context;
     uint64_t bytes_per_s; /* 0: as fast as it goes */
+    /* Called now and then from the scrubbing fiber; false ends the scrub (FGW_ERR_CANCELLED). May be
+     * NULL. */
+    bool (*on_progress)(void *context, const struct fgw_storage_scrub *scrub);
     /* results, also while it runs */
     uint64_t blocks, bytes, blobs, log_batches, damaged;
 };
@@ -330,10 +407,38 @@ struct fgw_storage_scrub {
 enum fgw_err fgw_storage_scrub(struct fgw_storage *storage,
                                struct fgw_storage_scrub *scrub) FGW_MUST_CHECK;
 
+/* A scrub by care, on a running process. */
+enum { FGW_STORAGE_SCRUB_FINDINGS = 100 };
+struct fgw_storage_scrub_finding {
+    const char *what; /* as in struct fgw_storage_damage */
+    struct fgw_cid cid;
+    uint64_t group, offset;
+};
+struct fgw_storage_scrub_status {
+    uint64_t runs; /* ended since the process began */
+    uint64_t blocks, bytes, blobs, log_batches, damaged; /* of the last or running one */
+    uint64_t held_bytes; /* of all blocks: what there is to read */
+    struct fgw_storage_scrub_finding findings[FGW_STORAGE_SCRUB_FINDINGS]; /* the first ones */
+    size_t finding_count;
+    enum fgw_err failed; /* why the last one broke off */
+    bool running, wanted;
+};
+/* Starts one unless one runs; false then, and when care does not run. bytes_per_s 0: no limit. */
+bool fgw_storage_scrub_start(struct fgw_storage *storage, uint64_t bytes_per_s);
+/* Ends the one that runs, soon. */
+void fgw_storage_scrub_stop(struct fgw_storage *storage);
+/* The status is large: not on a fiber's stack. */
+void fgw_storage_scrub_status(struct fgw_storage *storage,
+                              struct fgw_storage_scrub_status *out_status);
+
 struct fgw_storage_stats {
     uint64_t groups, log_bytes, bulk_bytes, live_bytes, dead_bytes, free_bytes, total_bytes;
     uint64_t blocks, batches, operations, syncs, sync_ns_total, applied_batch, last_batch;
-    uint64_t cache_bytes, checkpoint_batch;
+    uint64_t cache_bytes, pending_holds;
+    uint64_t checkpoint_batch; /* covered by a checkpoint that was read back; 0: none */
+    /* compaction, since the process began; waiting: given up, until a checkpoint covers it */
+    uint64_t moved_blocks, moved_bytes, groups_unlinked, bytes_unlinked;
+    uint64_t groups_waiting, bytes_waiting;
     bool read_only, below_reserve, recovering;
 };
 void fgw_storage_stats(struct fgw_storage *storage, struct fgw_storage_stats *out_stats);

@@ -25,7 +25,7 @@ static void make_map(struct cluster_map *map, const char *const *where, size_t c
         (void)snprintf(store->address, sizeof store->address, "10.0.0.%zu:8079", i);
         store->state = CLUSTER_ACTIVE;
         store->epoch = 1;
-        store->free_bytes = 1000;
+        store->said.free_bytes = 1000;
     }
     qsort(map->stores, count, sizeof *map->stores, by_id);
 }
