@@ -115,8 +115,8 @@ static void write_counters(const struct copy *copy, struct fgw_buf *out)
          (double)at->statements_ms / 1000);
     EACH(copy, out, "fgw_schema_applied_total", "counter", "Statements of migrations done.",
          "%" PRIu64, at->applied);
-    EACH(copy, out, "fgw_schema_reconciled_total", "counter",
-         "Statements found done, by whomever.", "%" PRIu64, at->reconciled);
+    EACH(copy, out, "fgw_schema_reconciled_total", "counter", "Statements found done, by whomever.",
+         "%" PRIu64, at->reconciled);
     EACH(copy, out, "fgw_schema_failed_total", "counter", "Statements that failed.", "%" PRIu64,
          at->failed);
 }

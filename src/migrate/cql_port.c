@@ -10,8 +10,15 @@
 #include "base/log.h"
 #include "base/rng.h"
 
-enum { DDL_TIMEOUT_MS = 210000, PIN_TIMEOUT_MS = 10000, TEXT_MAX = 1 << 20, AGREEMENT_MS = 60000,
-       AGREEMENT_AGAIN_MS = 2000, AGREEMENT_POLL_MS = 100, SLEEP_SLICE_MS = 200 };
+enum {
+    DDL_TIMEOUT_MS = 210000,
+    PIN_TIMEOUT_MS = 10000,
+    TEXT_MAX = 1 << 20,
+    AGREEMENT_MS = 60000,
+    AGREEMENT_AGAIN_MS = 2000,
+    AGREEMENT_POLL_MS = 100,
+    SLEEP_SLICE_MS = 200
+};
 
 struct fgw_migrate_answer fgw_port_ok(void)
 {
@@ -100,8 +107,8 @@ struct fgw_migrate_answer fgw_port_ask(struct fgw_migrate_port *port,
     }
     if (question->kind == FGW_CQL_DDL) {
         uint32_t limit_ms = port->options.ddl_timeout_ms;
-        options.deadline_ms = fgw_loop_now_ms(fgw_loop_current()) +
-                              (limit_ms == 0 ? DDL_TIMEOUT_MS : limit_ms);
+        options.deadline_ms =
+            fgw_loop_now_ms(fgw_loop_current()) + (limit_ms == 0 ? DDL_TIMEOUT_MS : limit_ms);
     }
     if (err == FGW_OK) {
         err = fgw_cql_query(port->options.client, (const char *)text->ptr, question->kind, &options,
@@ -121,8 +128,7 @@ struct fgw_migrate_answer fgw_port_cas(struct fgw_migrate_port *port, enum fgw_m
     struct port_question question = {.lane = lane, .kind = FGW_CQL_LWT};
     struct fgw_cql_result *result = NULL;
     struct fgw_migrate_answer answer = fgw_port_ask(port, &question, text, &result);
-    if (answer.class == FGW_MIGRATE_OK &&
-        fgw_cql_result_applied(result, out_applied) != FGW_OK) {
+    if (answer.class == FGW_MIGRATE_OK && fgw_cql_result_applied(result, out_applied) != FGW_OK) {
         answer.class = FGW_MIGRATE_UNKNOWN; /* an answer that says nothing proves nothing */
     }
     fgw_cql_result_free(result);
@@ -362,8 +368,7 @@ static bool versions_agree(struct fgw_migrate_port *port, const char *table, boo
  * version is a constant and this proves nothing, which costs one look. */
 static void await_agreement(struct fgw_migrate_port *port)
 {
-    uint64_t limit =
-        fgw_clock_boot_ms() + (port->disagreed ? AGREEMENT_AGAIN_MS : AGREEMENT_MS);
+    uint64_t limit = fgw_clock_boot_ms() + (port->disagreed ? AGREEMENT_AGAIN_MS : AGREEMENT_MS);
     while (fgw_clock_boot_ms() < limit && !stop_requested(port)) {
         bool seen = false;
         struct fgw_migrate_uuid version = {{0}};

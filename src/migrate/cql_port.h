@@ -15,9 +15,10 @@ struct fgw_migrate_port;
 
 struct fgw_migrate_port_options {
     struct fgw_cql_client *client;
-    const char *replication; /* "{'class': 'SimpleStrategy', 'replication_factor': 1}", for keyspaces
+    const char
+        *replication; /* "{'class': 'SimpleStrategy', 'replication_factor': 1}", for keyspaces
                                 that are created */
-    uint32_t ddl_timeout_ms; /* how long one DDL statement may take; 0: 210 s */
+    uint32_t ddl_timeout_ms;               /* how long one DDL statement may take; 0: 210 s */
     bool (*stop_requested)(void *context); /* may be NULL */
     void *stop_context;
     bool quiet; /* no log lines (verbs that print a report) */

@@ -225,10 +225,7 @@ enum fgw_err cql_key_get(struct fgw_meta *meta, struct fgw_arena *arena,
 static enum fgw_err write_look_up(struct cql *cql, enum cql_statement_id id,
                                   const struct fgw_cql_value values[2], struct fgw_error *error)
 {
-    struct cql_lwt lwt = {.id = id,
-                          .values = values,
-                          .count = 2,
-                          .partition = 0}; /* rare */
+    struct cql_lwt lwt = {.id = id, .values = values, .count = 2, .partition = 0}; /* rare */
     enum cql_outcome outcome = CQL_UNSURE;
     enum fgw_err err = cql_lwt(cql, &lwt, &outcome, error);
     return err == FGW_OK && outcome == CQL_UNSURE

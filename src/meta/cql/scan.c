@@ -212,8 +212,7 @@ static struct fgw_cql_call *ask(struct cql_scan *scan, unsigned shard)
     struct cql_stream *stream = &scan->streams[shard];
     struct fgw_bytes end = query_end(scan, stream);
     struct fgw_cql_value values[] = {cql_id_uuid(&scan->bucket_id), fgw_cql_int((int32_t)shard),
-                                     fgw_cql_blob(fgw_buf_bytes(&stream->from)),
-                                     fgw_cql_blob(end)};
+                                     fgw_cql_blob(fgw_buf_bytes(&stream->from)), fgw_cql_blob(end)};
     struct fgw_cql_options options = {.page_size = scan->page_rows,
                                       .paging_state = fgw_buf_bytes(&stream->paging)};
     bool bounded = end.len > 0;
