@@ -17,7 +17,8 @@ enum {
     AGREEMENT_MS = 60000,
     AGREEMENT_AGAIN_MS = 2000,
     AGREEMENT_POLL_MS = 100,
-    SLEEP_SLICE_MS = 200
+    SLEEP_SLICE_MS = 200,
+    STOPPING_SLICE_MS = 10
 };
 
 struct fgw_migrate_answer fgw_port_ok(void)
@@ -279,14 +280,16 @@ static bool stop_requested(void *context)
            port->options.stop_requested(port->options.stop_context);
 }
 
-/* In slices: who is asked to stop does so soon. */
+/* In slices: who is asked to stop does so soon. Never without a pause: a loop that waits for another
+ * fiber must let it run. */
 static void sleep_ms(void *context, uint32_t ms)
 {
-    while (ms > 0 && !stop_requested(context)) {
-        uint32_t slice = ms < SLEEP_SLICE_MS ? ms : SLEEP_SLICE_MS;
+    do {
+        uint32_t slice = stop_requested(context) ? STOPPING_SLICE_MS : SLEEP_SLICE_MS;
+        slice = ms < slice ? ms : slice;
         fgw_fiber_sleep_ms(slice);
         ms -= slice;
-    }
+    } while (ms > 0 && !stop_requested(context));
 }
 
 static void random_bytes(void *context, void *out, size_t len)
