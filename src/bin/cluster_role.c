@@ -306,6 +306,18 @@ static enum fgw_storage_liveness set_is_here(void *context, uint64_t set_id)
     return here;
 }
 
+/* A database that was restored from an earlier state frees nothing. */
+static enum fgw_err blob_live(void *context, const struct fgw_storage_owner *owner,
+                              const struct fgw_cid *root, enum fgw_storage_liveness *out_liveness)
+{
+    struct role *role = context;
+    if (fgw_cluster_distrusts(role->cluster)) {
+        *out_liveness = FGW_STORAGE_UNDECIDED;
+        return FGW_OK;
+    }
+    return fgw_database_blob_live(role->database, owner, root, out_liveness);
+}
+
 static void start_node(struct role *role)
 {
     struct fgw_node_options options = {.storage = role->storage,
@@ -316,7 +328,7 @@ static void start_node(struct role *role)
     role->node = fgw_node_new(&options);
     fgw_server_set_block_api(role->server, fgw_node_handle, role->node);
     fgw_database_set_here(role->database, set_is_here, role);
-    fgw_storage_start_care(role->storage, fgw_database_blob_live, role->database);
+    fgw_storage_start_care(role->storage, blob_live, role);
 }
 
 static void write_metrics(void *context, struct fgw_buf *out)

@@ -161,6 +161,7 @@ void fgw_cluster_free(struct fgw_cluster *cluster)
         return;
     }
     fgw_xfree(cluster->walk.done);
+    fgw_xfree(cluster->seen.sets);
     cluster_map_deinit(&cluster->guarded.map);
     (void)pthread_mutex_destroy(&cluster->guarded.mutex);
     for (size_t i = 0; i < FGW_COUNT_OF(cluster->strings); i++) {
@@ -190,6 +191,28 @@ struct joining {
     enum fgw_err err;
 };
 
+static enum fgw_err join_as_store(struct fgw_cluster *cluster, struct fgw_error *error)
+{
+    enum fgw_err err = cluster_seen_load(cluster, error);
+    if (err == FGW_OK) {
+        err = cluster_take_store(cluster, error);
+    }
+    if (err == FGW_OK) {
+        cluster_beat(cluster);
+        err = cluster_map_refresh(cluster, true, error);
+    }
+    if (err == FGW_OK) {
+        err = cluster_make_sets(cluster, error);
+    }
+    if (err == FGW_OK) {
+        err = cluster_map_refresh(cluster, false, error);
+    }
+    if (err == FGW_OK) {
+        cluster_seen_note(cluster);
+    }
+    return err;
+}
+
 static void join_on_worker(void *arg, unsigned index)
 {
     struct joining *joining = arg;
@@ -199,17 +222,7 @@ static void join_on_worker(void *arg, unsigned index)
     }
     enum fgw_err err = cluster_map_refresh(cluster, true, joining->error);
     if (err == FGW_OK && cluster->options.storage != NULL) {
-        err = cluster_take_store(cluster, joining->error);
-        if (err == FGW_OK) {
-            cluster_beat(cluster);
-            err = cluster_map_refresh(cluster, true, joining->error);
-        }
-        if (err == FGW_OK) {
-            err = cluster_make_sets(cluster, joining->error);
-        }
-        if (err == FGW_OK) {
-            err = cluster_map_refresh(cluster, false, joining->error);
-        }
+        err = join_as_store(cluster, joining->error);
     }
     joining->err = err;
 }
@@ -248,6 +261,7 @@ static void refresh(struct fgw_cluster *cluster, bool force)
     if (err == FGW_OK && cluster->options.storage != NULL &&
         cluster->guarded.map.version != before) {
         err = cluster_make_sets(cluster, &error);
+        cluster_seen_note(cluster);
     }
     if (err != FGW_OK) {
         cluster->good_since_ms = 0;
@@ -355,55 +369,4 @@ void fgw_cluster_stats(struct fgw_cluster *cluster, struct fgw_cluster_stats *ou
         out_stats->stores_suspect += map->stores[i].suspect_until_ms > now_ms;
     }
     (void)pthread_mutex_unlock(&cluster->guarded.mutex);
-}
-
-/* Zones are free text. */
-static void append_json_text(struct fgw_buf *out, const char *text)
-{
-    (void)fgw_buf_append_byte(out, '"');
-    for (; *text != '\0'; text++) {
-        uint8_t c = (uint8_t)*text;
-        if (c == '"' || c == '\\' || c < ' ') {
-            (void)fgw_buf_appendf(out, "\\u%04x", c);
-        } else {
-            (void)fgw_buf_append_byte(out, c);
-        }
-    }
-    (void)fgw_buf_append_byte(out, '"');
-}
-
-void fgw_cluster_json(struct fgw_cluster *cluster, struct fgw_buf *out)
-{
-    static const char *const STATES[] = {"unknown", "active", "draining",      "lost",
-                                         "removed", "away",   "draining, away"};
-    uint64_t now_ms = fgw_clock_boot_ms();
-    (void)fgw_buf_append_str(out, "[");
-    (void)pthread_mutex_lock(&cluster->guarded.mutex);
-    const struct cluster_map *map = &cluster->guarded.map;
-    for (size_t i = 0; i < map->store_count; i++) {
-        const struct cluster_store *store = &map->stores[i];
-        char id[2 * FGW_STORAGE_ID_SIZE + 1] = {0};
-        fgw_hex_encode(fgw_bytes(store->id, sizeof store->id), id);
-        bool known = store->state >= 1 && store->state < (int32_t)FGW_COUNT_OF(STATES);
-        (void)fgw_buf_append_str(out, i == 0 ? "{\"node\":" : ",{\"node\":");
-        append_json_text(out, store->node_id);
-        (void)fgw_buf_append_str(out, ",\"zone\":");
-        append_json_text(out, store->zone);
-        (void)fgw_buf_append_str(out, ",\"address\":");
-        append_json_text(out, store->address);
-        (void)fgw_buf_appendf(
-            out,
-            ",\"store\":\"%s\",\"epoch\":%llu,\"state\":\"%s\","
-            "\"free_bytes\":%llu,\"total_bytes\":%llu,"
-            "\"stored_bytes\":%llu,\"silent_s\":%llu,"
-            "\"unreachable\":%s,\"suspect\":%s}",
-            id, (unsigned long long)store->epoch, STATES[known ? store->state : 0],
-            (unsigned long long)store->said.free_bytes, (unsigned long long)store->said.total_bytes,
-            (unsigned long long)store->said.stored_bytes,
-            (unsigned long long)(now_ms - store->beat_changed_ms) / 1000,
-            store->unreachable ? "true" : "false",
-            store->suspect_until_ms > now_ms ? "true" : "false");
-    }
-    (void)pthread_mutex_unlock(&cluster->guarded.mutex);
-    (void)fgw_buf_append_str(out, "]");
 }

@@ -25,7 +25,8 @@ enum {
     CLUSTER_SILENT_MS = FGW_CLUSTER_BEAT_MS * 3 / 2, /* one that did not is looked after */
     CLUSTER_UNREACHABLE_MAX = 256,
     CLUSTER_WHY_SIZE = 160,
-    CLUSTER_SETTLE_MS = 3000 /* between seeing that a store joins and sending to it (walk.c) */
+    CLUSTER_SETTLE_MS = 3000, /* between seeing that a store joins and sending to it (walk.c) */
+    CLUSTER_DROP_MS = 2000 /* between reading that we are outside and giving up a hold (drop.c) */
 };
 
 /* What a store says of itself with each beat (docs/formats/cluster-tables.md). */
@@ -123,6 +124,17 @@ struct cluster_walk {
     uint64_t pace_ms; /* boot clock: when the bytes sent so far are paid for */
 };
 
+/* What the store remembers (seen.c); worker 0 only. */
+struct cluster_seen {
+    uint64_t epoch;
+    uint64_t map_version;
+    uint64_t distrust_until_ms; /* wall clock */
+    uint64_t epoch_before;      /* as they were at the last alarm */
+    uint64_t map_before;
+    uint64_t *sets;
+    size_t set_count;
+};
+
 struct fgw_cluster {
     struct fgw_cluster_options options;
     char *strings[5]; /* owned copies */
@@ -143,6 +155,8 @@ struct fgw_cluster {
     _Atomic bool reload; /* somebody met a set that is not in the map */
     bool stopping;       /* worker 0 only */
     struct cluster_walk walk;
+    struct cluster_seen seen;
+    _Atomic uint64_t distrust_until_ms; /* = seen.distrust_until_ms */
     bool running;
     struct fgw_wait ended; /* of the fibers on worker 0 */
     char brake
@@ -244,6 +258,11 @@ struct cluster_step cluster_next_step(const struct cluster_map *map, const struc
 /* The best store to join in place of `leaving` (UINT32_MAX: of nobody); UINT32_MAX: none. Pure. */
 uint32_t cluster_candidate(const struct cluster_map *map, const struct cluster_set *set,
                            uint32_t leaving);
+/* How badly a store fits to the members that stay: hosts before zones; UINT32_MAX: it is one. */
+unsigned cluster_closeness(const struct cluster_map *map, const struct cluster_set *set,
+                           uint32_t leaving, uint32_t candidate);
+/* Active, answers, and has room. */
+bool cluster_can_join(const struct cluster_store *store);
 /* Of the room it could have, the share with our bytes. */
 double cluster_fill(const struct cluster_store *store);
 /* Steps on a row; start is false when somebody joins already. */
@@ -257,8 +276,27 @@ void cluster_row_finish(struct cluster_set_row *row);
 enum fgw_err cluster_copy(struct fgw_cluster *cluster, const struct fgw_storage_hold_seen *hold,
                           const struct fgw_remote_target *target, uint64_t *out_bytes,
                           struct fgw_error *error) FGW_MUST_CHECK;
+/* Ends an own hold that the metadata names on sets this store is not in, once their members have
+ * the blob. CANCELLED: not so any more. */
+enum fgw_err cluster_drop(struct fgw_cluster *cluster, const struct fgw_storage_hold_seen *hold,
+                          const struct fgw_cluster_named *named,
+                          struct fgw_error *error) FGW_MUST_CHECK;
 /* The fiber that copies; arg: the cluster. Signals cluster->ended. */
 void cluster_walk_run(void *arg);
+
+/* -- seen.c -------------------------------------------------------------------------------------- */
+
+enum fgw_err cluster_seen_load(struct fgw_cluster *cluster, struct fgw_error *error) FGW_MUST_CHECK;
+/* Raises the alarm when the database shows less than was seen. */
+void cluster_seen_check(struct fgw_cluster *cluster, uint64_t epoch, uint64_t map_version);
+/* The highest epoch this store ever had. */
+uint64_t cluster_seen_epoch(const struct fgw_cluster *cluster);
+/* Logs what is new in the map. */
+void cluster_seen_note(struct fgw_cluster *cluster);
+/* Sets the store was in and is no more; heap. */
+size_t cluster_seen_left(struct fgw_cluster *cluster, uint64_t **out_sets);
+/* They are given up. */
+void cluster_seen_forget(struct fgw_cluster *cluster, const uint64_t *sets, size_t count);
 
 /* -- plan.c: pure -------------------------------------------------------------------------------- */
 

@@ -202,12 +202,12 @@ static enum fgw_err load_sets(struct fgw_cluster *cluster, struct cluster_map *m
     return err;
 }
 
-static enum fgw_err read_version(struct fgw_cluster *cluster, uint64_t *out_version,
+static enum fgw_err read_version(struct fgw_cluster *cluster, bool serial, uint64_t *out_version,
                                  struct fgw_error *error)
 {
     struct fgw_cql_result *result;
     int64_t version = 0;
-    enum fgw_err err = cluster_execute(cluster, STATEMENT_MAP, NULL, 0, false, &result, error);
+    enum fgw_err err = cluster_execute(cluster, STATEMENT_MAP, NULL, 0, serial, &result, error);
     if (err == FGW_OK) {
         if (fgw_cql_result_next(result)) {
             err = fgw_cql_get_bigint(result, "version", &version);
@@ -245,40 +245,67 @@ static void carry_over(const struct cluster_map *from, struct cluster_map *to)
     }
 }
 
+/* Older than ours: not a replica that lags behind, but a database that was restored; it counts. */
+static enum fgw_err face_older(struct fgw_cluster *cluster, struct cluster_map *map,
+                               struct fgw_error *error)
+{
+    uint64_t known = cluster->guarded.map.version;
+    enum fgw_err err = read_version(cluster, true, &map->version, error);
+    if (err == FGW_OK && map->version < known) {
+        fgw_log_error("cluster",
+                      "the map in the database is older (%llu) than the one known (%llu): was the "
+                      "database restored?",
+                      (unsigned long long)map->version, (unsigned long long)known);
+        if (cluster->options.storage != NULL) {
+            cluster_seen_check(cluster, UINT64_MAX, map->version);
+        }
+    }
+    return err;
+}
+
+static enum fgw_err load_map(struct fgw_cluster *cluster, struct cluster_map *map,
+                             struct fgw_error *error)
+{
+    enum fgw_err err = load_stores(cluster, map, error);
+    if (err == FGW_OK) {
+        err = load_sets(cluster, map, error);
+    }
+    if (err != FGW_OK) {
+        cluster_map_deinit(map);
+    }
+    return err;
+}
+
+/* The map takes the new one's place. */
+static void swap_in(struct fgw_cluster *cluster, struct cluster_map *map)
+{
+    (void)pthread_mutex_lock(&cluster->guarded.mutex);
+    carry_over(&cluster->guarded.map, map);
+    struct cluster_map old = cluster->guarded.map;
+    cluster->guarded.map = *map;
+    (void)pthread_mutex_unlock(&cluster->guarded.mutex);
+    if (old.version != map->version) {
+        fgw_log_info("cluster", "map version %llu: %zu stores, %zu sets",
+                     (unsigned long long)map->version, map->store_count, map->set_count);
+    }
+    cluster_map_deinit(&old);
+}
+
 enum fgw_err cluster_map_refresh(struct fgw_cluster *cluster, bool force, struct fgw_error *error)
 {
     struct cluster_map map = {0};
-    enum fgw_err err = read_version(cluster, &map.version, error);
+    enum fgw_err err = read_version(cluster, false, &map.version, error);
+    if (err == FGW_OK && map.version < cluster->guarded.map.version) {
+        err = face_older(cluster, &map, error);
+    }
     if (err != FGW_OK || (!force && map.version == cluster->guarded.map.version)) {
         return err;
     }
-    if (map.version < cluster->guarded.map.version) {
-        fgw_log_error("cluster",
-                      "the map in the database is older (%llu) than the one known "
-                      "(%llu): was the database restored?",
-                      (unsigned long long)map.version,
-                      (unsigned long long)cluster->guarded.map.version);
-        return FGW_OK;
-    }
-    err = load_stores(cluster, &map, error);
+    err = load_map(cluster, &map, error);
     if (err == FGW_OK) {
-        err = load_sets(cluster, &map, error);
+        swap_in(cluster, &map);
     }
-    if (err != FGW_OK) {
-        cluster_map_deinit(&map);
-        return err;
-    }
-    (void)pthread_mutex_lock(&cluster->guarded.mutex);
-    carry_over(&cluster->guarded.map, &map);
-    struct cluster_map old = cluster->guarded.map;
-    cluster->guarded.map = map;
-    (void)pthread_mutex_unlock(&cluster->guarded.mutex);
-    if (old.version != map.version) {
-        fgw_log_info("cluster", "map version %llu: %zu stores, %zu sets",
-                     (unsigned long long)map.version, map.store_count, map.set_count);
-    }
-    cluster_map_deinit(&old);
-    return FGW_OK;
+    return err;
 }
 
 /* -- changing ------------------------------------------------------------------------------------ */
@@ -289,7 +316,7 @@ enum fgw_err cluster_map_bump(struct fgw_cluster *cluster, struct fgw_error *err
     for (unsigned attempt = 0; attempt < BUMP_TRIES; attempt++) {
         uint64_t version = 0;
         bool applied = false;
-        enum fgw_err err = read_version(cluster, &version, error);
+        enum fgw_err err = read_version(cluster, false, &version, error);
         if (err == FGW_OK && version == 0) {
             err = cluster_change(cluster, STATEMENT_MAP_INSERT, NULL, 0, &applied, error);
         } else if (err == FGW_OK) {

@@ -18,18 +18,17 @@ static bool is_gone(const struct cluster_store *store)
 
 /* -- who joins: pure ----------------------------------------------------------------------------- */
 
-/* How badly a store fits to the members that stay: hosts before zones. */
-static unsigned closeness(const struct cluster_map *map, const struct cluster_set *set,
-                          uint32_t leaving, uint32_t candidate)
+unsigned cluster_closeness(const struct cluster_map *map, const struct cluster_set *set,
+                           uint32_t leaving, uint32_t candidate)
 {
     unsigned worst = 0;
     for (unsigned i = 0; i < set->count + set->joining; i++) {
         uint32_t member = set->stores[i];
-        if (member == candidate) {
-            return UINT32_MAX;
-        }
         if (member == leaving || member == UINT32_MAX) {
             continue;
+        }
+        if (member == candidate) {
+            return UINT32_MAX;
         }
         bool zone = strcmp(map->stores[member].zone, map->stores[candidate].zone) == 0;
         bool host = zone && strcmp(map->stores[member].host, map->stores[candidate].host) == 0;
@@ -56,7 +55,7 @@ static unsigned sets_of(const struct cluster_map *map, uint32_t store)
     return count;
 }
 
-static bool can_join(const struct cluster_store *store)
+bool cluster_can_join(const struct cluster_store *store)
 {
     return store->state == CLUSTER_ACTIVE && !store->unreachable &&
            (store->said.flags & (CLUSTER_BEAT_BELOW_RESERVE | CLUSTER_BEAT_READ_ONLY)) == 0;
@@ -69,10 +68,10 @@ uint32_t cluster_candidate(const struct cluster_map *map, const struct cluster_s
     unsigned best_close = UINT32_MAX;
     double best_load = 0;
     for (uint32_t i = 0; i < map->store_count; i++) {
-        unsigned close = closeness(map, set, leaving, i);
+        unsigned close = cluster_closeness(map, set, leaving, i);
         /* the fullest last; among equals the one with the fewest sets */
         double load = cluster_fill(&map->stores[i]) + 0.001 * sets_of(map, i);
-        if (can_join(&map->stores[i]) && close != UINT32_MAX &&
+        if (i != leaving && cluster_can_join(&map->stores[i]) && close != UINT32_MAX &&
             (close < best_close || (close == best_close && load < best_load))) {
             best = i;
             best_close = close;
