@@ -13,8 +13,16 @@
 
 /* -- fail call N --------------------------------------------------------------------------- */
 
-enum call { CALL_PWRITE, CALL_PREAD, CALL_FDATASYNC, CALL_FSYNC, CALL_FTRUNCATE, CALL_RENAME,
-            CALL_UNLINK, CALLS };
+enum call {
+    CALL_PWRITE,
+    CALL_PREAD,
+    CALL_FDATASYNC,
+    CALL_FSYNC,
+    CALL_FTRUNCATE,
+    CALL_RENAME,
+    CALL_UNLINK,
+    CALLS
+};
 
 static const char *const CALL_NAMES[CALLS] = {"pwrite",    "pread",  "fdatasync", "fsync",
                                               "ftruncate", "rename", "unlink"};
@@ -214,6 +222,21 @@ enum fgw_err fgw_fs_space(int dir_fd, uint64_t *out_free, uint64_t *out_total)
     return FGW_OK;
 }
 
+enum fgw_err fgw_fs_commit_durable(int fd, int tmp_dir, const char *tmp_name, int dir,
+                                   const char *name)
+{
+    enum fgw_err err = fgw_fs_fsync(fd);
+    if (err == FGW_OK) {
+        err = fgw_fs_rename(tmp_dir, tmp_name, dir, name);
+    }
+    if (err != FGW_OK) {
+        (void)unlinkat(tmp_dir, tmp_name, 0); /* a full disk needs every byte */
+        return err;
+    }
+    err = fgw_fs_fsync_dir(dir);
+    return err == FGW_OK ? fgw_fs_fsync_dir(tmp_dir) : err;
+}
+
 enum fgw_err fgw_fs_create_durable(int tmp_dir, int dir, const char *name, struct fgw_bytes content,
                                    mode_t mode, int *out_fd)
 {
@@ -223,18 +246,9 @@ enum fgw_err fgw_fs_create_durable(int tmp_dir, int dir, const char *name, struc
     }
     enum fgw_err err = fgw_fs_pwrite(fd, content, 0);
     if (err == FGW_OK) {
-        err = fgw_fs_fsync(fd);
-    }
-    if (err == FGW_OK) {
-        err = fgw_fs_rename(tmp_dir, name, dir, name);
-    }
-    if (err != FGW_OK) {
-        (void)unlinkat(tmp_dir, name, 0); /* a full disk needs every byte */
+        err = fgw_fs_commit_durable(fd, tmp_dir, name, dir, name);
     } else {
-        err = fgw_fs_fsync_dir(dir);
-    }
-    if (err == FGW_OK) {
-        err = fgw_fs_fsync_dir(tmp_dir);
+        (void)unlinkat(tmp_dir, name, 0); /* a full disk needs every byte */
     }
     if (err != FGW_OK || out_fd == NULL) {
         (void)close(fd);

@@ -27,7 +27,8 @@ enum fgw_err fgw_fs_fdatasync(int fd) FGW_MUST_CHECK;
 enum fgw_err fgw_fs_fsync(int fd) FGW_MUST_CHECK;
 enum fgw_err fgw_fs_fsync_dir(int dir_fd) FGW_MUST_CHECK;
 enum fgw_err fgw_fs_ftruncate(int fd, uint64_t size) FGW_MUST_CHECK;
-enum fgw_err fgw_fs_rename(int from_dir, const char *from, int to_dir, const char *to) FGW_MUST_CHECK;
+enum fgw_err fgw_fs_rename(int from_dir, const char *from, int to_dir,
+                           const char *to) FGW_MUST_CHECK;
 enum fgw_err fgw_fs_unlink(int dir_fd, const char *name) FGW_MUST_CHECK;
 enum fgw_err fgw_fs_size(int fd, uint64_t *out_size) FGW_MUST_CHECK;
 /* Free bytes for an unprivileged process, and the size of the file system. */
@@ -38,6 +39,10 @@ enum fgw_err fgw_fs_space(int dir_fd, uint64_t *out_free, uint64_t *out_total) F
  * open file (O_RDWR) is handed over, else it is closed. An existing dir/name is replaced. */
 enum fgw_err fgw_fs_create_durable(int tmp_dir, int dir, const char *name, struct fgw_bytes content,
                                    mode_t mode, int *out_fd) FGW_MUST_CHECK;
+/* The same for a file too large for memory: `fd`, made and written as tmp_dir/tmp_name, is synced and
+ * takes its place as dir/name. When it cannot, it is removed. */
+enum fgw_err fgw_fs_commit_durable(int fd, int tmp_dir, const char *tmp_name, int dir,
+                                   const char *name) FGW_MUST_CHECK;
 /* Whole file; FGW_ERR_NOT_FOUND when absent, FGW_ERR_TOO_LARGE above the buffer's max. */
 enum fgw_err fgw_fs_read_file(int dir_fd, const char *name, struct fgw_buf *out) FGW_MUST_CHECK;
 

@@ -9,11 +9,12 @@
 
 #include "bin/cql_settings.h"
 #include "bin/database.h"
+#include "bin/node_calls.h"
 #include "bin/schema.h"
 #include "bin/server.h"
+#include "bin/store.h"
 #include "blobs/replicated.h"
 #include "cluster/cluster.h"
-#include "console/admin.h"
 #include "event/fiber.h"
 #include "node/node.h"
 
@@ -32,16 +33,9 @@ struct role {
     struct fgw_database *database;
     _Atomic(struct fgw_node *) node;
     struct fgw_s3 *s3;
-    struct fgw_admin admin;
+    struct fgw_node_calls node_calls;
     bool stopped; /* by a signal, while the schema was waited for */
 };
-
-static int fail(const struct fgw_error *error, enum fgw_err err)
-{
-    (void)fprintf(stderr, "fgw: error: %s\n",
-                  error->message[0] != '\0' ? error->message : fgw_err_text(err));
-    return fgw_exit_of_error(err, error);
-}
 
 static void set_health(void *context, const char *what, const char *text)
 {
@@ -122,7 +116,7 @@ static int find_cluster(struct role *role)
     set_health(role, "database", "connecting to the database");
     enum fgw_err err = fgw_cql_config_of(&role->config, &looking.config, &error);
     if (err != FGW_OK) {
-        return fail(&error, err);
+        return fgw_exit_failed(err, &error);
     }
     fgw_schema_stop_on_signals();
     fgw_workers_run(fgw_server_workers(role->server), look_for_cluster, &looking);
@@ -137,34 +131,19 @@ static int find_cluster(struct role *role)
 static int open_storage(struct role *role)
 {
     const struct fgw_config *config = &role->config;
-    struct fgw_error error;
-    fgw_error_init(&error);
-    struct fgw_storage_options options = {
-        .path = config->data_dir,
-        .memory_bytes = config->memory_bytes / 2,
-        .group_size_bytes = config->group_size_bytes,
-        .min_free_bytes = config->min_free_bytes == FGW_CONFIG_AUTO ? 0 : config->min_free_bytes,
-        .sync_off = config->sync == FGW_CONFIG_SYNC_OFF,
-        .release_delay_ms = config->release_delay_ms,
-        .sweep_grace_ms = config->sweep_grace_ms,
-        .dead_percent = config->dead_percent,
-        .cluster_id = role->cluster_id,
-    };
-    enum fgw_err err = fgw_storage_open(&options, &role->storage, &error);
-    if (err != FGW_OK) {
-        return fail(&error, err);
-    }
-    if (memcmp(fgw_storage_cluster_id(role->storage), role->cluster_id, FGW_CLUSTER_ID_SIZE) != 0) {
+    struct fgw_storage_options options = fgw_store_options(config);
+    options.cluster_id = role->cluster_id;
+    int exit_code = fgw_store_open(&options, &role->storage);
+    if (exit_code == FGW_EXIT_OK &&
+        memcmp(fgw_storage_cluster_id(role->storage), role->cluster_id, FGW_CLUSTER_ID_SIZE) != 0) {
+        struct fgw_error error;
+        fgw_error_init(&error);
         (void)fgw_error_set(&error, FGW_ERR_CONFIG,
                             "%s belongs to another cluster than keyspace %s (see fgw node adopt)",
                             config->data_dir, config->cql_keyspace);
-        return fail(&error, FGW_ERR_CONFIG);
+        return fgw_exit_failed(FGW_ERR_CONFIG, &error);
     }
-    if (options.sync_off) {
-        fgw_log_warn("storage", "FGW_SYNC=off: writes are acknowledged before they are on disk and "
-                                "can be lost; for benchmarks and throw-away data only");
-    }
-    return FGW_EXIT_OK;
+    return exit_code;
 }
 
 /* -- registry and blobs -------------------------------------------------------------------------- */
@@ -265,10 +244,11 @@ static int open_database(struct role *role)
     enum fgw_err err =
         fgw_database_open(&role->config, role->server, role->blobs, &role->database, &error);
     role->stopped = fgw_schema_stop_requested(NULL);
-    return err == FGW_OK ? FGW_EXIT_OK : fail(&error, err);
+    return err == FGW_OK ? FGW_EXIT_OK : fgw_exit_failed(err, &error);
 }
 
-/* Until it is done, or another store has this node's name. */
+/* Until it is done, or only people can help: another store has this node's name, this one was
+ * removed. */
 static int join(struct role *role)
 {
     for (;;) {
@@ -280,8 +260,8 @@ static int join(struct role *role)
             set_health(role, "registry", NULL);
             return FGW_EXIT_OK;
         }
-        if (err == FGW_ERR_IN_USE) {
-            return fail(&error, err);
+        if (err == FGW_ERR_IN_USE || err == FGW_ERR_CONFIG) {
+            return fgw_exit_failed(err, &error);
         }
         set_health(role, "registry", fgw_error_message(&error));
         (void)sleep(1);
@@ -318,13 +298,26 @@ static enum fgw_err blob_live(void *context, const struct fgw_storage_owner *own
     return fgw_database_blob_live(role->database, owner, root, out_liveness);
 }
 
+static uint64_t epoch_of_set(void *context, uint64_t set_id)
+{
+    struct role *role = context;
+    const struct fgw_placement *placement = fgw_cluster_placement(role->cluster);
+    struct fgw_placement_set *set = fgw_xmalloc(sizeof *set);
+    bool known = placement->resolve(placement->context, set_id, set) == FGW_OK;
+    uint64_t epoch = known ? set->epoch : 0;
+    fgw_xfree(set);
+    return epoch;
+}
+
 static void start_node(struct role *role)
 {
     struct fgw_node_options options = {.storage = role->storage,
                                        .workers = fgw_server_workers(role->server),
                                        .secrets = role->secrets,
                                        .secret_count = role->config.cluster_secrets.count,
-                                       .epoch = fgw_cluster_epoch(role->cluster)};
+                                       .epoch = fgw_cluster_epoch(role->cluster),
+                                       .set_epoch = epoch_of_set,
+                                       .set_context = role};
     role->node = fgw_node_new(&options);
     fgw_server_set_block_api(role->server, fgw_node_handle, role->node);
     fgw_database_set_here(role->database, set_is_here, role);
@@ -376,65 +369,37 @@ static void add_status(void *context, json_t *status)
 {
     struct role *role = context;
     struct fgw_cluster_stats stats;
-    struct fgw_buf text;
     fgw_cluster_stats(role->cluster, &stats);
-    fgw_buf_init(&text, 0);
-    fgw_cluster_json(role->cluster, &text);
-    json_t *nodes = json_loadb((const char *)text.ptr, text.len, 0, NULL);
-    fgw_buf_deinit(&text);
-    (void)json_object_set_new(status, "version", json_string(fgw_version()));
-    (void)json_object_set_new(status, "role", json_string("kuri"));
-    (void)json_object_set_new(status, "ready",
-                              json_boolean(fgw_health_ready(fgw_server_health(role->server))));
-    (void)json_object_set_new(status, "endpoint", json_string(fgw_server_endpoint(role->server)));
-    (void)json_object_set_new(status, "epoch", json_integer((json_int_t)stats.epoch));
-    (void)json_object_set_new(status, "map_version", json_integer((json_int_t)stats.map_version));
-    (void)json_object_set_new(status, "sets", json_integer((json_int_t)stats.sets));
-    (void)json_object_set_new(status, "replicas_possible",
-                              json_integer((json_int_t)stats.replicas_possible));
-    (void)json_object_set_new(status, "nodes", nodes == NULL ? json_array() : nodes);
-    if (stats.replicas_possible < role->config.replicas) {
-        (void)json_object_set_new(status, "warning",
-                                  json_string("fewer stores than FGW_REPLICAS: new objects have "
-                                              "fewer copies"));
+    if (role->storage != NULL) {
+        fgw_store_add_status(role->storage, status);
     }
+    (void)json_object_set_new(status, "epoch", json_integer((json_int_t)stats.epoch));
+    fgw_node_calls_describe(role->cluster, status);
 }
 
 static int start_engine(struct role *role)
 {
     const struct fgw_config *config = &role->config;
-    struct fgw_meta *meta = fgw_database_meta(role->database);
-    struct fgw_s3_options options = {
-        .meta = meta,
-        .blobs = role->blobs,
-        .workers = config->threads,
-        .region = config->region,
-        .locations = config->locations.items,
-        .location_count = config->locations.count,
-        .domains = config->domains.items,
-        .domain_count = config->domains.count,
-        .strict_aws = config->s3_strict_aws,
-        .root_access_key = config->root_access_key,
-        .root_secret_key = config->root_secret_key,
-        .internal = fgw_server_internal,
-        .internal_context = role->server,
-        .done = fgw_server_done,
-        .done_context = role->server,
-    };
-    role->s3 = fgw_s3_new(&options);
-    fgw_metrics_register(fgw_server_metrics(role->server), write_metrics, role);
-    int exit_code = FGW_EXIT_OK;
-    if (role->storage_node) {
-        role->admin = (struct fgw_admin){.meta = meta,
-                                         .root_id = fgw_s3_root_id(role->s3),
-                                         .root_access_key = config->root_access_key,
-                                         .region = config->region,
-                                         .status = add_status,
-                                         .status_context = role};
-        exit_code = fgw_server_start_admin(role->server, &role->admin);
+    struct fgw_metrics *metrics = fgw_server_metrics(role->server);
+    role->node_calls = (struct fgw_node_calls){.cluster = role->cluster,
+                                               .storage = role->storage,
+                                               .named = named_sets,
+                                               .named_context = role};
+    fgw_metrics_register(metrics, write_metrics, role);
+    if (role->storage != NULL) {
+        fgw_metrics_register(metrics, fgw_store_write_metrics, role->storage);
     }
+    struct fgw_server_engine engine = {.meta = fgw_database_meta(role->database),
+                                       .blobs = role->blobs,
+                                       .root_access_key = config->root_access_key,
+                                       .root_secret_key = config->root_secret_key,
+                                       .status = add_status,
+                                       .status_context = role,
+                                       .nodes = fgw_node_call,
+                                       .nodes_context = &role->node_calls,
+                                       .admin_socket = role->storage_node};
+    int exit_code = fgw_server_start_engine(role->server, &engine, &role->s3);
     if (exit_code == FGW_EXIT_OK) {
-        fgw_server_attach(role->server, role->s3);
         fgw_log_info("server", "%s serves S3 at %s", config->node_id,
                      fgw_server_endpoint(role->server));
     }

@@ -1,12 +1,24 @@
-/* cmd_identity.c: `fgw user`, `fgw key`, `fgw bucket`, `fgw status`: calls of the admin API. */
+/* cmd_identity.c: `fgw user`, `fgw key`, `fgw bucket`: calls of the admin API. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/check.h"
 #include "bin/admin_client.h"
 
-enum option { OPT_ID, OPT_EMAIL, OPT_DISPLAY, OPT_ACCESS, OPT_SECRET, OPT_POLICY, OPT_SHARDS,
-              OPT_REPLICAS, OPT_OWNER, OPT_JSON, OPT_COUNT };
+enum option {
+    OPT_ID,
+    OPT_EMAIL,
+    OPT_DISPLAY,
+    OPT_ACCESS,
+    OPT_SECRET,
+    OPT_POLICY,
+    OPT_SHARDS,
+    OPT_REPLICAS,
+    OPT_OWNER,
+    OPT_ADMIN,
+    OPT_JSON,
+    OPT_COUNT
+};
 
 struct admin_verb {
     struct fgw_config config;
@@ -22,18 +34,24 @@ static const struct fgw_config_option OPTIONS[OPT_COUNT] = {
     [OPT_DISPLAY] = {"display-name", true, NULL, "name shown in listings"},
     [OPT_ACCESS] = {"access-key", true, NULL, "access key; drawn unless given"},
     [OPT_SECRET] = {"secret-key", true, NULL, "secret key, at least 16 characters"},
-    [OPT_POLICY] = {"policy", true, NULL, "rights on the buckets of others: none (the default), readonly, readwrite, admin"},
+    [OPT_POLICY] =
+        {"policy", true, NULL,
+         "rights on the buckets of others: none (the default), readonly, readwrite, admin"},
     [OPT_SHARDS] = {"shards", true, NULL, "shards of a bucket's index, 1 to 4096"},
     [OPT_REPLICAS] = {"replicas", true, NULL, "copies of each object of a bucket"},
     [OPT_OWNER] = {"owner", true, NULL, "user name; root unless given"},
+    [OPT_ADMIN] = {"admin", true, NULL,
+                   "http://HOST:PORT of an ops listener instead of the data directory"},
     [OPT_JSON] = {"json", false, NULL, "one JSON document"},
 };
 
 static int begin(const struct fgw_command *command, struct admin_verb *verb)
 {
     memcpy(verb->options, OPTIONS, sizeof OPTIONS);
-    struct fgw_config_input input = {.options = verb->options, .option_count = OPT_COUNT,
-                                     .positionals = verb->words, .positional_max = 2};
+    struct fgw_config_input input = {.options = verb->options,
+                                     .option_count = OPT_COUNT,
+                                     .positionals = verb->words,
+                                     .positional_max = 2};
     if (fgw_command_config(command, &input, &verb->config) != FGW_OK) {
         return FGW_EXIT_USAGE;
     }
@@ -64,7 +82,7 @@ static int call_and_print(struct admin_verb *verb, const char *method, const cha
                           json_t *body, const char *list, const char *const *columns)
 {
     json_t *answer = NULL;
-    struct fgw_admin_call call = {method, path, body};
+    struct fgw_admin_call call = {method, path, body, verb->options[OPT_ADMIN].value};
     int exit_code = fgw_admin_call(&verb->config, &call, &answer);
     if (exit_code == FGW_EXIT_OK) {
         exit_code = fgw_admin_print(answer, list, columns, verb->options[OPT_JSON].value != NULL);
@@ -80,16 +98,16 @@ static int usage(const struct fgw_command *command, const char *text)
     return FGW_EXIT_USAGE;
 }
 
-static const char *const USER_COLUMNS[] = {"name", "id", "display_name", "email", "policy",
-                                           "created", "access_key", "secret_key", NULL};
+static const char *const USER_COLUMNS[] = {
+    "name", "id", "display_name", "email", "policy", "created", "access_key", "secret_key", NULL};
 static const char *const USERS_COLUMNS[] = {"name", "policy", "email", "id", NULL};
-static const char *const KEY_COLUMNS[] = {"access_key", "secret_key", "user", "disabled", "created",
-                                          NULL};
+static const char *const KEY_COLUMNS[] = {"access_key", "secret_key", "user",
+                                          "disabled",   "created",    NULL};
 static const char *const KEYS_COLUMNS[] = {"access_key", "user", "disabled", "created", NULL};
-static const char *const BUCKET_COLUMNS[] = {"name", "owner", "owner_id", "created", "versioning",
-                                             "shards", "replicas", NULL};
-static const char *const BUCKETS_COLUMNS[] = {"name", "owner", "created", "versioning", "shards",
-                                              NULL};
+static const char *const BUCKET_COLUMNS[] = {"name",       "owner",  "owner_id", "created",
+                                             "versioning", "shards", "replicas", NULL};
+static const char *const BUCKETS_COLUMNS[] = {"name",       "owner",  "created",
+                                              "versioning", "shards", NULL};
 static const char *const REMOVED_COLUMNS[] = {"removed", NULL};
 
 int fgw_cmd_user(const struct fgw_command *command)
@@ -119,9 +137,10 @@ int fgw_cmd_user(const struct fgw_command *command)
         set_text(body, "policy", verb.options[OPT_POLICY].value);
         exit_code = call_and_print(&verb, "POST", "/admin/users", body, NULL, USER_COLUMNS);
     } else {
-        exit_code = usage(command, "add NAME [--id ID] [--email E] [--display-name D] "
-                                   "[--access-key A --secret-key S] [--policy P] | list | show NAME "
-                                   "| remove NAME");
+        exit_code =
+            usage(command, "add NAME [--id ID] [--email E] [--display-name D] "
+                           "[--access-key A --secret-key S] [--policy P] | list | show NAME "
+                           "| remove NAME");
     }
     end(&verb);
     return exit_code;
@@ -137,9 +156,9 @@ int fgw_cmd_key(const struct fgw_command *command)
     if (is(&verb, "list", 1)) {
         exit_code = call_and_print(&verb, "GET", "/admin/keys", NULL, "keys", KEYS_COLUMNS);
     } else if (is(&verb, "list", 2)) {
-        exit_code = call_and_print(&verb, "GET",
-                                   fgw_admin_path(&verb.arena, "/admin/keys?user=", verb.words[1], ""),
-                                   NULL, "keys", KEYS_COLUMNS);
+        exit_code = call_and_print(
+            &verb, "GET", fgw_admin_path(&verb.arena, "/admin/keys?user=", verb.words[1], ""), NULL,
+            "keys", KEYS_COLUMNS);
     } else if (is(&verb, "add", 2)) {
         json_t *body = json_pack("{s:s}", "user", verb.words[1]);
         set_text(body, "access_key", verb.options[OPT_ACCESS].value);
@@ -155,8 +174,9 @@ int fgw_cmd_key(const struct fgw_command *command)
             &verb, "POST", fgw_admin_path(&verb.arena, "/admin/keys/", verb.words[1], suffix), NULL,
             NULL, KEY_COLUMNS);
     } else {
-        exit_code = usage(command, "add USER [--access-key A --secret-key S] | list [USER] | remove "
-                                   "KEY | disable KEY | enable KEY");
+        exit_code =
+            usage(command, "add USER [--access-key A --secret-key S] | list [USER] | remove "
+                           "KEY | disable KEY | enable KEY");
     }
     end(&verb);
     return exit_code;
@@ -181,11 +201,12 @@ int fgw_cmd_bucket(const struct fgw_command *command)
         return exit_code;
     }
     if (is(&verb, "list", 1)) {
-        exit_code = call_and_print(&verb, "GET", "/admin/buckets", NULL, "buckets", BUCKETS_COLUMNS);
+        exit_code =
+            call_and_print(&verb, "GET", "/admin/buckets", NULL, "buckets", BUCKETS_COLUMNS);
     } else if (is(&verb, "show", 2)) {
-        exit_code = call_and_print(&verb, "GET",
-                                   fgw_admin_path(&verb.arena, "/admin/buckets/", verb.words[1], ""),
-                                   NULL, NULL, BUCKET_COLUMNS);
+        exit_code = call_and_print(
+            &verb, "GET", fgw_admin_path(&verb.arena, "/admin/buckets/", verb.words[1], ""), NULL,
+            NULL, BUCKET_COLUMNS);
     } else if (is(&verb, "create", 2)) {
         json_t *body = json_pack("{s:s}", "name", verb.words[1]);
         set_text(body, "owner", verb.options[OPT_OWNER].value);
@@ -193,24 +214,10 @@ int fgw_cmd_bucket(const struct fgw_command *command)
         set_number(body, "replicas", verb.options[OPT_REPLICAS].value);
         exit_code = call_and_print(&verb, "POST", "/admin/buckets", body, NULL, BUCKET_COLUMNS);
     } else {
-        exit_code = usage(command, "create NAME [--shards N] [--replicas R] [--owner USER] | list | "
-                                   "show NAME (quota is not in this build)");
+        exit_code =
+            usage(command, "create NAME [--shards N] [--replicas R] [--owner USER] | list | "
+                           "show NAME (quota is not in this build)");
     }
-    end(&verb);
-    return exit_code;
-}
-
-int fgw_cmd_status(const struct fgw_command *command)
-{
-    static const char *const COLUMNS[] = {"version", "role", "ready", "endpoint", "metadata",
-                                          "groups", "live_bytes", "dead_bytes", "free_bytes",
-                                          "read_only", NULL};
-    struct admin_verb verb = {0};
-    int exit_code = begin(command, &verb);
-    if (exit_code != FGW_EXIT_OK) {
-        return exit_code;
-    }
-    exit_code = call_and_print(&verb, "GET", "/admin/status", NULL, NULL, COLUMNS);
     end(&verb);
     return exit_code;
 }

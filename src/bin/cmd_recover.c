@@ -6,11 +6,11 @@
 
 static void print_damage(const struct fgw_storage_recovery *recovery)
 {
-    (void)printf("damage was passed over: %llu places, %llu batches lost, %llu later changes refer to "
-                 "what was lost (the log above names each)\n",
-                 (unsigned long long)recovery->damages,
-                 (unsigned long long)recovery->lost_batches,
-                 (unsigned long long)recovery->misfits);
+    (void)printf(
+        "damage was passed over: %llu places, %llu batches lost, %llu later changes refer to "
+        "what was lost (the log above names each)\n",
+        (unsigned long long)recovery->damages, (unsigned long long)recovery->lost_batches,
+        (unsigned long long)recovery->misfits);
 }
 
 int fgw_cmd_recover(const struct fgw_command *command)
@@ -30,6 +30,10 @@ int fgw_cmd_recover(const struct fgw_command *command)
         struct fgw_storage_recovery recovery = fgw_storage_recovered(verb.store);
         struct fgw_storage_stats stats;
         fgw_storage_stats(verb.store, &stats);
+        if (recovery.checkpoint != 0) {
+            (void)printf("index made from checkpoints/%010llu.car\n",
+                         (unsigned long long)recovery.checkpoint);
+        }
         (void)printf("recovered %s: %llu batches replayed, %llu blocks, %llu bytes held\n",
                      verb.config.data_dir, (unsigned long long)recovery.batches,
                      (unsigned long long)stats.blocks, (unsigned long long)stats.live_bytes);

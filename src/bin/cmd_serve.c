@@ -6,8 +6,8 @@
 #include "bin/credentials.h"
 #include "bin/database.h"
 #include "bin/server.h"
+#include "bin/store.h"
 #include "blobs/local.h"
-#include "console/admin.h"
 #include "meta/rocks/rocks.h"
 
 struct serve {
@@ -19,40 +19,7 @@ struct serve {
     struct fgw_database *database; /* with FGW_META=cql; meta is its own then */
     struct fgw_s3 *s3;
     struct fgw_credentials credentials;
-    struct fgw_admin admin;
 };
-
-static void write_storage(void *context, struct fgw_buf *out)
-{
-    struct fgw_storage_stats stats;
-    fgw_storage_stats(context, &stats);
-    fgw_metrics_gauge(out, "fgw_storage_groups", "Group files.", stats.groups);
-    fgw_metrics_gauge(out, "fgw_storage_live_bytes", "Bytes of blocks that are held.",
-                      stats.live_bytes);
-    fgw_metrics_gauge(out, "fgw_storage_dead_bytes", "Bytes of blocks that nothing holds.",
-                      stats.dead_bytes);
-    fgw_metrics_gauge(out, "fgw_storage_free_bytes", "Free bytes of the file system.",
-                      stats.free_bytes);
-    fgw_metrics_counter(out, "fgw_storage_batches_total", "Batches committed.", stats.batches);
-    fgw_metrics_counter(out, "fgw_storage_operations_total", "Operations committed.",
-                        stats.operations);
-    fgw_metrics_counter(out, "fgw_storage_syncs_total", "fdatasync calls.", stats.syncs);
-    (void)fgw_buf_appendf(out,
-                          "# HELP fgw_storage_sync_seconds_total Time in fdatasync.\n"
-                          "# TYPE fgw_storage_sync_seconds_total counter\n"
-                          "fgw_storage_sync_seconds_total %.6f\n",
-                          (double)stats.sync_ns_total / 1e9);
-    fgw_metrics_gauge(out, "fgw_storage_read_only", "1 after a failed write.", stats.read_only);
-    fgw_metrics_gauge(out, "fgw_storage_below_reserve", "1 when writes get 507.",
-                      stats.below_reserve);
-}
-
-static int fail(const struct fgw_error *error, enum fgw_err err)
-{
-    (void)fprintf(stderr, "fgw: error: %s\n",
-                  error->message[0] != '\0' ? error->message : fgw_err_text(err));
-    return fgw_exit_of_error(err, error);
-}
 
 static enum fgw_err blob_live(void *context, const struct fgw_storage_owner *owner,
                               const struct fgw_cid *root, enum fgw_storage_liveness *out_liveness)
@@ -71,46 +38,21 @@ static enum fgw_err blob_live(void *context, const struct fgw_storage_owner *own
 
 static int open_storage(struct serve *serve)
 {
-    const struct fgw_config *config = &serve->config;
     struct fgw_error error;
+    struct fgw_storage_options options = fgw_store_options(&serve->config);
     fgw_error_init(&error);
-    struct fgw_storage_options options = {
-        .path = config->data_dir,
-        .memory_bytes = config->memory_bytes / 2,
-        .group_size_bytes = config->group_size_bytes,
-        .min_free_bytes = config->min_free_bytes == FGW_CONFIG_AUTO ? 0 : config->min_free_bytes,
-        .sync_off = config->sync == FGW_CONFIG_SYNC_OFF,
-        .release_delay_ms = config->release_delay_ms,
-        .sweep_grace_ms = config->sweep_grace_ms,
-        .dead_percent = config->dead_percent,
-    };
-    enum fgw_err err = fgw_storage_open(&options, &serve->storage, &error);
-    if (err != FGW_OK) {
-        return fail(&error, err);
+    int exit_code = fgw_store_open(&options, &serve->storage);
+    if (exit_code != FGW_EXIT_OK) {
+        return exit_code;
     }
-    if (options.sync_off) {
-        fgw_log_warn("storage", "FGW_SYNC=off: writes are acknowledged before they are on disk and "
-                                "can be lost; for benchmarks and throw-away data only");
-    }
-    err = fgw_credentials_load(config, &serve->credentials, &error);
-    return err == FGW_OK ? FGW_EXIT_OK : fail(&error, err);
+    enum fgw_err err = fgw_credentials_load(&serve->config, &serve->credentials, &error);
+    return err == FGW_OK ? FGW_EXIT_OK : fgw_exit_failed(err, &error);
 }
 
 static void add_status(void *context, json_t *status)
 {
     struct serve *serve = context;
-    struct fgw_storage_stats stats;
-    fgw_storage_stats(serve->storage, &stats);
-    (void)json_object_set_new(status, "version", json_string(fgw_version()));
-    (void)json_object_set_new(status, "role", json_string("serve"));
-    (void)json_object_set_new(status, "ready",
-                              json_boolean(fgw_health_ready(fgw_server_health(serve->server))));
-    (void)json_object_set_new(status, "endpoint", json_string(fgw_server_endpoint(serve->server)));
-    (void)json_object_set_new(status, "groups", json_integer((json_int_t)stats.groups));
-    (void)json_object_set_new(status, "live_bytes", json_integer((json_int_t)stats.live_bytes));
-    (void)json_object_set_new(status, "dead_bytes", json_integer((json_int_t)stats.dead_bytes));
-    (void)json_object_set_new(status, "free_bytes", json_integer((json_int_t)stats.free_bytes));
-    (void)json_object_set_new(status, "read_only", json_boolean(stats.read_only));
+    fgw_store_add_status(serve->storage, status);
 }
 
 static int open_metadata(struct serve *serve)
@@ -126,7 +68,7 @@ static int open_metadata(struct serve *serve)
     enum fgw_err err =
         fgw_database_open(&serve->config, serve->server, serve->blobs, &serve->database, &error);
     if (err != FGW_OK) {
-        return fail(&error, err);
+        return fgw_exit_failed(err, &error);
     }
     serve->meta = fgw_database_meta(serve->database);
     fgw_storage_start_care(serve->storage, fgw_database_blob_live, serve->database);
@@ -135,37 +77,16 @@ static int open_metadata(struct serve *serve)
 
 static int start_engine(struct serve *serve)
 {
-    const struct fgw_config *config = &serve->config;
-    struct fgw_s3_options options = {
-        .meta = serve->meta,
-        .blobs = serve->blobs,
-        .workers = config->threads,
-        .region = config->region,
-        .locations = config->locations.items,
-        .location_count = config->locations.count,
-        .domains = config->domains.items,
-        .domain_count = config->domains.count,
-        .strict_aws = config->s3_strict_aws,
-        .root_access_key = serve->credentials.access_key,
-        .root_secret_key = serve->credentials.secret_key,
-        .internal = fgw_server_internal,
-        .internal_context = serve->server,
-        .done = fgw_server_done,
-        .done_context = serve->server,
-    };
-    serve->s3 = fgw_s3_new(&options);
-    fgw_metrics_register(fgw_server_metrics(serve->server), write_storage, serve->storage);
-    serve->admin = (struct fgw_admin){.meta = serve->meta,
-                                      .root_id = fgw_s3_root_id(serve->s3),
-                                      .root_access_key = serve->credentials.access_key,
-                                      .region = config->region,
-                                      .status = add_status,
-                                      .status_context = serve};
-    int exit_code = fgw_server_start_admin(serve->server, &serve->admin);
-    if (exit_code == FGW_EXIT_OK) {
-        fgw_server_attach(serve->server, serve->s3);
-    }
-    return exit_code;
+    fgw_metrics_register(fgw_server_metrics(serve->server), fgw_store_write_metrics,
+                         serve->storage);
+    struct fgw_server_engine engine = {.meta = serve->meta,
+                                       .blobs = serve->blobs,
+                                       .root_access_key = serve->credentials.access_key,
+                                       .root_secret_key = serve->credentials.secret_key,
+                                       .status = add_status,
+                                       .status_context = serve,
+                                       .admin_socket = true};
+    return fgw_server_start_engine(serve->server, &engine, &serve->s3);
 }
 
 static void print_greeting(const struct serve *serve)

@@ -12,7 +12,6 @@
 
 #include "base/clock.h"
 #include "base/timefmt.h"
-#include "console/admin.h"
 #include "console/ops.h"
 #include "net/tls.h"
 
@@ -25,6 +24,10 @@ struct fgw_server {
     struct fgw_health *health;
     struct fgw_metrics *metrics;
     struct fgw_ops ops;
+    struct fgw_admin admin;
+    fgw_admin_status_fn *role_status;
+    void *role_context;
+    const char *role;
     struct fgw_http_server *s3_http;
     struct fgw_http_server *ops_http;
     struct fgw_http_server *admin_http;
@@ -100,6 +103,13 @@ int fgw_exit_of_error(enum fgw_err err, const struct fgw_error *error)
     return fgw_exit_of(err);
 }
 
+int fgw_exit_failed(enum fgw_err err, const struct fgw_error *error)
+{
+    (void)fprintf(stderr, "fgw: error: %s\n",
+                  error->message[0] != '\0' ? error->message : fgw_err_text(err));
+    return fgw_exit_of_error(err, error);
+}
+
 /* -- requests ---------------------------------------------------------------------------------- */
 
 static void handle_s3(void *context, struct fgw_http_exchange *exchange)
@@ -117,8 +127,9 @@ static void handle_s3(void *context, struct fgw_http_exchange *exchange)
     fgw_http_response_header(exchange, "Retry-After", FGW_LIT("1"));
     fgw_http_response_header(exchange, "Content-Type", FGW_LIT("application/xml"));
     (void)fgw_http_response_write(
-        exchange, FGW_LIT("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Error><Code>ServiceUnavailable"
-                          "</Code><Message>Starting; see /_fgw/readyz.</Message></Error>"));
+        exchange,
+        FGW_LIT("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Error><Code>ServiceUnavailable"
+                "</Code><Message>Starting; see /_fgw/readyz.</Message></Error>"));
     (void)fgw_http_response_end(exchange);
 }
 
@@ -135,7 +146,7 @@ static void refuse_s3(void *context, struct fgw_http_exchange *exchange, enum fg
     }
 }
 
-bool fgw_server_internal(void *context, struct fgw_http_exchange *exchange)
+static bool answer_internal(void *context, struct fgw_http_exchange *exchange)
 {
     struct fgw_server *server = context;
     if (server->block_api != NULL &&
@@ -184,7 +195,7 @@ static void write_access_log(const struct fgw_server *server, const struct fgw_s
     fgw_buf_deinit(&line);
 }
 
-void fgw_server_done(void *context, const struct fgw_s3_done *done)
+static void on_done(void *context, const struct fgw_s3_done *done)
 {
     struct fgw_server *server = context;
     uint64_t duration_ns = fgw_clock_boot_ns() - fgw_http_started_ns(done->exchange);
@@ -210,9 +221,11 @@ static void write_process(void *context, struct fgw_buf *out)
     if (getrusage(RUSAGE_SELF, &usage) == 0) {
         double cpu_s = (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
                        (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
-        (void)fgw_buf_appendf(out, "# HELP process_cpu_seconds_total User and system CPU time.\n"
-                                   "# TYPE process_cpu_seconds_total counter\n"
-                                   "process_cpu_seconds_total %.3f\n", cpu_s);
+        (void)fgw_buf_appendf(out,
+                              "# HELP process_cpu_seconds_total User and system CPU time.\n"
+                              "# TYPE process_cpu_seconds_total counter\n"
+                              "process_cpu_seconds_total %.3f\n",
+                              cpu_s);
     }
     FILE *statm = fopen("/proc/self/statm", "re");
     unsigned long size = 0;
@@ -323,8 +336,8 @@ static int start_tls(struct fgw_server *server)
     if (server->config->tls_cert == NULL) {
         return FGW_EXIT_OK;
     }
-    enum fgw_err err = fgw_tls_server_new(server->config->tls_cert, server->config->tls_key,
-                                              &server->tls, &error);
+    enum fgw_err err =
+        fgw_tls_server_new(server->config->tls_cert, server->config->tls_key, &server->tls, &error);
     return err == FGW_OK ? FGW_EXIT_OK : fail(&error, FGW_EXIT_USAGE);
 }
 
@@ -338,8 +351,8 @@ static void on_signal(void *arg, int number)
         if (server->config->tls_cert == NULL) {
             return;
         }
-        if (fgw_tls_server_new(server->config->tls_cert, server->config->tls_key, &fresh,
-                                   &error) != FGW_OK) {
+        if (fgw_tls_server_new(server->config->tls_cert, server->config->tls_key, &fresh, &error) !=
+            FGW_OK) {
             fgw_log_error("server", "the certificate stays as it was: %s",
                           fgw_error_message(&error));
             return;
@@ -377,6 +390,7 @@ int fgw_server_start(const struct fgw_config *config, const char *role, struct f
     (void)signal(SIGPIPE, SIG_IGN);
     raise_file_limit();
     server->config = config;
+    server->role = role;
     server->loop = fgw_loop_new();
     server->health = fgw_health_new(role);
     fgw_health_set(server->health, "engine", "starting");
@@ -392,7 +406,8 @@ int fgw_server_start(const struct fgw_config *config, const char *role, struct f
     server->metrics = fgw_metrics_new(config->threads, names, count);
     fgw_xfree(names);
     fgw_metrics_register(server->metrics, write_process, server);
-    server->ops = (struct fgw_ops){server->health, server->metrics, fgw_version()};
+    server->ops = (struct fgw_ops){
+        .health = server->health, .metrics = server->metrics, .version = fgw_version()};
     server->workers = fgw_workers_start(config->threads, NULL, NULL);
     int exit_code = open_access_log(server);
     exit_code = exit_code == FGW_EXIT_OK ? start_tls(server) : exit_code;
@@ -409,7 +424,7 @@ int fgw_server_start(const struct fgw_config *config, const char *role, struct f
     return FGW_EXIT_OK;
 }
 
-int fgw_server_start_admin(struct fgw_server *server, struct fgw_admin *admin)
+static int start_admin_socket(struct fgw_server *server)
 {
     struct fgw_error error;
     struct fgw_arena arena;
@@ -421,16 +436,78 @@ int fgw_server_start_admin(struct fgw_server *server, struct fgw_admin *admin)
     options.addresses = &address;
     options.address_count = 1;
     options.handler = fgw_admin_handle;
-    options.context = admin;
+    options.context = &server->admin;
     enum fgw_err err = fgw_http_server_start(&options, &server->admin_http, &error);
     fgw_arena_deinit(&arena);
     return err == FGW_OK ? FGW_EXIT_OK : fail(&error, FGW_EXIT_DATA_UNUSABLE);
 }
 
-void fgw_server_attach(struct fgw_server *server, struct fgw_s3 *s3)
+static void add_status(void *context, json_t *status)
 {
-    atomic_store_explicit(&server->s3, s3, memory_order_release);
-    fgw_health_set(server->health, "engine", NULL);
+    struct fgw_server *server = context;
+    const char *node_id = server->config->node_id;
+    struct fgw_buf text;
+    fgw_buf_init(&text, 0);
+    fgw_health_json(server->health, &text);
+    json_t *health = json_loadb((const char *)text.ptr, text.len, 0, NULL);
+    fgw_buf_deinit(&text);
+    (void)json_object_set_new(status, "version", json_string(fgw_version()));
+    (void)json_object_set_new(status, "role", json_string(server->role));
+    (void)json_object_set_new(status, "node_id",
+                              node_id == NULL ? json_null() : json_string(node_id));
+    (void)json_object_set_new(status, "ready", json_boolean(fgw_health_ready(server->health)));
+    (void)json_object_set(status, "reasons", json_object_get(health, "reasons"));
+    (void)json_object_set_new(status, "endpoint", json_string(server->endpoint));
+    json_decref(health);
+    server->role_status(server->role_context, status);
+}
+
+static struct fgw_s3 *new_engine(struct fgw_server *server, const struct fgw_server_engine *engine)
+{
+    const struct fgw_config *config = server->config;
+    struct fgw_s3_options options = {
+        .meta = engine->meta,
+        .blobs = engine->blobs,
+        .workers = config->threads,
+        .region = config->region,
+        .locations = config->locations.items,
+        .location_count = config->locations.count,
+        .domains = config->domains.items,
+        .domain_count = config->domains.count,
+        .strict_aws = config->s3_strict_aws,
+        .root_access_key = engine->root_access_key,
+        .root_secret_key = engine->root_secret_key,
+        .internal = answer_internal,
+        .internal_context = server,
+        .done = on_done,
+        .done_context = server,
+    };
+    return fgw_s3_new(&options);
+}
+
+int fgw_server_start_engine(struct fgw_server *server, const struct fgw_server_engine *engine,
+                            struct fgw_s3 **out_s3)
+{
+    struct fgw_s3 *s3 = new_engine(server, engine);
+    *out_s3 = s3;
+    server->role_status = engine->status;
+    server->role_context = engine->status_context;
+    server->admin = (struct fgw_admin){.meta = engine->meta,
+                                       .root_id = fgw_s3_root_id(s3),
+                                       .root_access_key = engine->root_access_key,
+                                       .root_secret_key = engine->root_secret_key,
+                                       .region = server->config->region,
+                                       .status = add_status,
+                                       .status_context = server,
+                                       .nodes = engine->nodes,
+                                       .nodes_context = engine->nodes_context};
+    int exit_code = engine->admin_socket ? start_admin_socket(server) : FGW_EXIT_OK;
+    if (exit_code == FGW_EXIT_OK) {
+        atomic_store_explicit(&server->ops.admin, &server->admin, memory_order_release);
+        atomic_store_explicit(&server->s3, s3, memory_order_release);
+        fgw_health_set(server->health, "engine", NULL);
+    }
+    return exit_code;
 }
 
 /* -- end ---------------------------------------------------------------------------------------- */

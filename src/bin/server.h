@@ -7,6 +7,7 @@
 #define FGW_BIN_SERVER_H
 
 #include "bin/command.h"
+#include "console/admin.h"
 #include "console/health.h"
 #include "console/metrics.h"
 #include "event/workers.h"
@@ -21,15 +22,23 @@ struct fgw_metrics *fgw_server_metrics(struct fgw_server *server);
 struct fgw_workers *fgw_server_workers(struct fgw_server *server);
 /* Paths below /_fgw/v1/ of the S3 listener (block API); before attach. */
 void fgw_server_set_block_api(struct fgw_server *server, fgw_http_handler *handler, void *context);
-/* Hooks for struct fgw_s3_options (internal, done); context is the server. */
-bool fgw_server_internal(void *server, struct fgw_http_exchange *exchange);
-void fgw_server_done(void *server, const struct fgw_s3_done *done);
-/* From now on S3 requests are served. */
-void fgw_server_attach(struct fgw_server *server, struct fgw_s3 *s3);
-/* Serves the admin API on DATA/admin.sock (0600) until the server is freed; the admin outlives it.
- * Exit code as fgw_server_start. */
-struct fgw_admin;
-int fgw_server_start_admin(struct fgw_server *server, struct fgw_admin *admin);
+
+struct fgw_server_engine {
+    struct fgw_meta *meta;
+    struct fgw_blobs *blobs;
+    const char *root_access_key;
+    const char *root_secret_key;
+    fgw_admin_status_fn *status; /* adds to the status document what the role knows */
+    void *status_context;
+    fgw_admin_nodes_fn *nodes; /* calls below /admin/nodes; NULL: no cluster */
+    void *nodes_context;
+    bool admin_socket; /* DATA/admin.sock (0600): for roles with a data directory */
+};
+/* Makes the S3 engine from the settings and serves S3 and the admin API from now on, until the
+ * server has stopped; what the engine points to outlives that. Exit code as fgw_server_start;
+ * *out_s3 is the caller's to free, afterwards. */
+int fgw_server_start_engine(struct fgw_server *server, const struct fgw_server_engine *engine,
+                            struct fgw_s3 **out_s3);
 /* "http://127.0.0.1:8078" */
 const char *fgw_server_endpoint(const struct fgw_server *server);
 /* Runs until SIGTERM or SIGINT, then stops accepting and finishes requests in flight (30 s); a second
@@ -44,5 +53,7 @@ int fgw_exit_of(enum fgw_err err);
 /* Name of an extra of struct fgw_error that names the exit code itself. */
 #define FGW_ERROR_EXIT_CODE "ExitCode"
 int fgw_exit_of_error(enum fgw_err err, const struct fgw_error *error);
+/* Prints what failed; its exit code. */
+int fgw_exit_failed(enum fgw_err err, const struct fgw_error *error);
 
 #endif

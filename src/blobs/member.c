@@ -173,6 +173,15 @@ void fgw_member_report(const struct fgw_member *member, enum fgw_err err,
                        const struct fgw_cid *root)
 {
     const struct fgw_placement *placement = member->replicated->options.placement;
+    if (err == FGW_ERR_CONFLICT) { /* the store is right */
+        if (placement->stale != NULL) {
+            placement->stale(placement->context, member->set->id);
+        }
+        return;
+    }
+    if (fgw_member_of(member)->joining && err == FGW_ERR_NOT_FOUND) {
+        return;
+    }
     enum fgw_placement_event event = err == FGW_OK            ? FGW_PLACEMENT_GOOD
                                      : err == FGW_ERR_NOSPACE ? FGW_PLACEMENT_FULL
                                      : err == FGW_ERR_CORRUPT || err == FGW_ERR_NOT_FOUND

@@ -44,6 +44,11 @@ struct fgw_placement {
     /* What traffic shows of a store. root: of the blob concerned, may be NULL. */
     void (*report)(void *context, const uint8_t store_id[FGW_STORAGE_ID_SIZE],
                    enum fgw_placement_event event, const struct fgw_cid *root);
+    /* A store knows a newer epoch of a set than we do: it is read again soon. May be NULL. */
+    void (*stale)(void *context, uint64_t set_id);
+    /* What resolve answers was read from the database no earlier than then (boot clock, when the
+     * read was sent); 0: never. NULL: always up to date. */
+    uint64_t (*seen_ms)(void *context);
 };
 
 #endif

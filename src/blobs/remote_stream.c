@@ -11,24 +11,43 @@ struct fgw_remote_writer {
     bool in_order; /* the connection can be kept */
 };
 
+/* BEGIN and its answer: from here on the store takes blocks. */
+static enum fgw_err begin(struct fgw_link *link, const struct fgw_remote_target *target,
+                          const struct fgw_blockapi_owner *owner, uint64_t size_hint,
+                          bool *out_store_said, struct fgw_error *error)
+{
+    struct fgw_blockapi_answer answer;
+    fgw_link_request(link, target);
+    fgw_blockapi_put_owner(&link->request, owner);
+    fgw_blockapi_put_u64(&link->request, size_hint);
+    *out_store_said = false;
+    enum fgw_err err = fgw_link_send(link, FGW_BLOCKAPI_BEGIN, NULL, 0);
+    return err == FGW_OK ? fgw_link_answer(link, &answer, out_store_said, error)
+                         : fgw_link_failed(link, err, error);
+}
+
 enum fgw_err fgw_remote_writer_new(struct fgw_remotes *remotes,
                                    const struct fgw_remote_target *target,
                                    const struct fgw_blockapi_owner *owner, uint64_t size_hint,
                                    struct fgw_remote_writer **out_writer, struct fgw_error *error)
 {
     struct fgw_link *link;
-    enum fgw_err err = fgw_link_take(remotes, target->member, false, &link, error);
-    if (err != FGW_OK) {
-        return err;
-    }
-    fgw_link_request(link, target);
-    fgw_blockapi_put_owner(&link->request, owner);
-    fgw_blockapi_put_u64(&link->request, size_hint);
-    err = fgw_link_send(link, FGW_BLOCKAPI_BEGIN, NULL, 0);
-    if (err != FGW_OK) {
-        err = fgw_link_failed(link, err, error);
-        fgw_link_give(link, false);
-        return err;
+    bool store_said = false;
+    enum fgw_err err = FGW_ERR_UNAVAILABLE;
+    for (bool fresh = false;; fresh = true) {
+        err = fgw_link_take(remotes, target->member, fresh, &link, error);
+        if (err != FGW_OK) {
+            return err;
+        }
+        bool again = link->reused;
+        err = begin(link, target, owner, size_hint, &store_said, error);
+        if (err == FGW_OK) {
+            break;
+        }
+        fgw_link_give(link, store_said);
+        if (store_said || !again || err == FGW_ERR_TIMEOUT) {
+            return err;
+        }
     }
     struct fgw_remote_writer *writer = fgw_xcalloc(1, sizeof *writer);
     *writer = (struct fgw_remote_writer){.link = link, .target = *target, .open = true};

@@ -28,7 +28,7 @@ void fgw_replicated_durable(struct fgw_blob_staged *staged, const struct fgw_pla
     struct staged_state *state = staged->private_state;
     unsigned missing = 0;
     for (unsigned i = 0; i < set->count; i++) {
-        missing += !holders[i];
+        missing += !holders[i] && !set->members[i].joining;
     }
     (void)atomic_fetch_add(&fgw_replicated_of(staged->blobs)->counters.copies_missing, missing);
     staged->extent.set = set->id;
@@ -74,7 +74,7 @@ static enum fgw_err hold_set(struct set_hold *all)
     bool full = true;
     fgw_member_run_all(all->set->count, hold_lane, all);
     for (unsigned i = 0; i < all->set->count; i++) {
-        durable += all->errs[i] == FGW_OK;
+        durable += all->errs[i] == FGW_OK && !all->set->members[i].joining;
         full = full && (all->errs[i] == FGW_OK || all->errs[i] == FGW_ERR_NOSPACE);
     }
     if (durable >= all->set->needed) {

@@ -110,7 +110,7 @@ static bool pick_member(struct fgw_blob_reader *reader)
         unsigned at = (unsigned)((reader->extent.root.bytes[FGW_CID_SIZE - 1] + i) %
                                  reader->set.count); /* spreads reads over the members */
         unsigned cost = reader->failures[i] * 1000 + (member->suspect ? 100u : 0u) +
-                        (member->local ? 0u : 50u) + at;
+                        (member->joining ? 200u : 0u) + (member->local ? 0u : 50u) + at;
         if (reader->failures[i] < MEMBER_TRIES && cost < best_cost) {
             best = i;
             best_cost = cost;

@@ -26,10 +26,15 @@ unsigned fgw_stage_lanes_left(const struct fgw_blob_stage *stage)
     return left;
 }
 
+/* Copies at joining members do not count yet. */
 static enum fgw_err enough(const struct fgw_blob_stage *stage)
 {
     bool full = stage->set.count > 0;
-    if (stage->set.count > 0 && fgw_stage_lanes_left(stage) >= stage->set.needed) {
+    unsigned counted = 0;
+    for (unsigned i = 0; i < stage->set.count; i++) {
+        counted += stage->lanes[i].err == FGW_OK && !stage->set.members[i].joining;
+    }
+    if (stage->set.count > 0 && counted >= stage->set.needed) {
         return FGW_OK;
     }
     for (unsigned i = 0; i < stage->set.count; i++) {

@@ -12,6 +12,7 @@ enum {
     TICK_MS = 250,
     RENEW_LIMIT_MS = 30000,
     PAGE_ROWS = 100000,
+    LOOK_CHANGING_MS = 2000,
     GOOD_FOR_MS = 5 * 60 * 1000,
     DOWN_AFTER_LEAST_MS = 2 * FGW_CLUSTER_BEAT_MS + 2000
 };
@@ -141,12 +142,16 @@ struct fgw_cluster *fgw_cluster_new(const struct fgw_cluster_options *options)
     cluster->options.zone = keep(cluster, 2, options->zone);
     cluster->options.host = keep(cluster, 3, options->host);
     cluster->options.url = keep(cluster, 4, options->url);
+    cluster->placement = (struct fgw_placement){.context = cluster,
+                                                .choose = cluster_choose,
+                                                .resolve = cluster_resolve,
+                                                .report = cluster_report,
+                                                .stale = cluster_stale,
+                                                .seen_ms = cluster_seen_ms};
     if (cluster->options.down_after_ms < DOWN_AFTER_LEAST_MS) {
         cluster->options.down_after_ms = DOWN_AFTER_LEAST_MS;
     }
     cluster->good_for_ms = good_for_ms();
-    cluster->placement =
-        (struct fgw_placement){cluster, cluster_choose, cluster_resolve, cluster_report};
     (void)pthread_mutex_init(&cluster->guarded.mutex, NULL);
     if (options->storage != NULL) {
         memcpy(cluster->store_id, fgw_storage_id(options->storage), sizeof cluster->store_id);
@@ -294,6 +299,18 @@ static void keep_fresh(void *arg)
     fgw_wait_signal(&cluster->ended);
 }
 
+/* While sets change the members are asked more often how far they are. */
+static uint64_t look_again_ms(struct fgw_cluster *cluster)
+{
+    bool changing = false;
+    (void)pthread_mutex_lock(&cluster->guarded.mutex);
+    for (size_t i = 0; i < cluster->guarded.map.set_count && !changing; i++) {
+        changing = cluster->guarded.map.sets[i].joining > 0;
+    }
+    (void)pthread_mutex_unlock(&cluster->guarded.mutex);
+    return fgw_clock_boot_ms() + (changing ? LOOK_CHANGING_MS : FGW_CLUSTER_BEAT_MS);
+}
+
 /* Reads what all stores say; a storage node acts upon it. */
 static void look_around(void *arg)
 {
@@ -302,7 +319,7 @@ static void look_around(void *arg)
     uint64_t look_ms = 0;
     while (!cluster->stopping) {
         if (fgw_clock_boot_ms() >= look_ms) {
-            look_ms = fgw_clock_boot_ms() + FGW_CLUSTER_BEAT_MS;
+            look_ms = look_again_ms(cluster);
             fgw_error_init(&error);
             enum fgw_err err = cluster_beats_read(cluster, &error);
             if (err == FGW_OK && cluster->options.storage != NULL) {

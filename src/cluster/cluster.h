@@ -75,7 +75,8 @@ struct fgw_cluster *fgw_cluster_new(const struct fgw_cluster_options *options);
 /* Valid as long as the cluster. */
 const struct fgw_placement *fgw_cluster_placement(struct fgw_cluster *cluster);
 /* Takes the store (a storage node) and loads the first map; in one go, may wait 12 s for another
- * store of the same node id. FGW_ERR_IN_USE: that one is alive (message names it); UNAVAILABLE and
+ * store of the same node id. FGW_ERR_IN_USE: that one is alive (message names it); CONFIG: this
+ * one was removed from the cluster; UNAVAILABLE and
  * other errors of the database: call again. */
 enum fgw_err fgw_cluster_join(struct fgw_cluster *cluster, struct fgw_error *error) FGW_MUST_CHECK;
 /* After join: the epoch taken; 0 for a proxy. */

@@ -67,6 +67,7 @@ struct cluster_set {
     int32_t state;
     unsigned count;   /* full members */
     unsigned joining; /* behind them in `stores`: written to, not complete yet */
+    unsigned wanted;  /* members it should have; 0: as many as it has */
     uint32_t leaving; /* goes when those that join are complete; UINT32_MAX: nobody */
     uint32_t stores[FGW_PLACEMENT_MEMBERS_MAX]; /* indices; UINT32_MAX: unknown store */
 };
@@ -78,6 +79,7 @@ struct cluster_set_row {
     int32_t state;
     unsigned count;
     unsigned joining;
+    unsigned wanted;
     uint8_t members[FGW_PLACEMENT_MEMBERS_MAX][FGW_STORAGE_ID_SIZE];
     bool has_leaving;
     uint8_t leaving[FGW_STORAGE_ID_SIZE];
@@ -152,8 +154,9 @@ struct fgw_cluster {
         pthread_mutex_t mutex; /* held for copies and counters only */
         struct cluster_map map;
     } guarded;
-    _Atomic bool reload; /* somebody met a set that is not in the map */
-    bool stopping;       /* worker 0 only */
+    _Atomic uint64_t map_read_ms; /* boot clock: when the read behind the map was sent */
+    _Atomic bool reload;          /* somebody met a set that is not in the map */
+    bool stopping;                /* worker 0 only */
     struct cluster_walk walk;
     struct cluster_seen seen;
     _Atomic uint64_t distrust_until_ms; /* = seen.distrust_until_ms */
@@ -208,6 +211,9 @@ enum fgw_err cluster_map_bump(struct fgw_cluster *cluster, struct fgw_error *err
 enum fgw_err cluster_make_sets(struct fgw_cluster *cluster, struct fgw_error *error) FGW_MUST_CHECK;
 /* A copy that stays as it is while others wait. */
 void cluster_map_copy(struct fgw_cluster *cluster, struct cluster_map *out);
+/* As the database shows it now, with what was seen of the stores. Any worker. */
+enum fgw_err cluster_map_fresh(struct fgw_cluster *cluster, struct cluster_map *out,
+                               struct fgw_error *error) FGW_MUST_CHECK;
 void cluster_map_deinit(struct cluster_map *map);
 struct cluster_store *cluster_map_store(const struct cluster_map *map, const uint8_t *id);
 const struct cluster_set *cluster_map_set(const struct cluster_map *map, uint64_t id);
@@ -301,16 +307,17 @@ void cluster_seen_forget(struct fgw_cluster *cluster, const uint64_t *sets, size
 /* -- plan.c: pure -------------------------------------------------------------------------------- */
 
 struct cluster_planned {
-    uint64_t id;
+    uint64_t id; /* of the first set of these stores */
     unsigned count;
+    unsigned wanted; /* so many sets of them: what moves later moves set by set */
     uint32_t stores[FGW_PLACEMENT_MEMBERS_MAX];
 };
 /* The sets for the active stores of a map, members in different zones, else hosts, else stores. The
  * same stores give the same sets with the same ids, whoever plans. *out_sets: heap, sorted by id. */
 void cluster_plan_sets(const struct cluster_map *map, unsigned replicas,
                        struct cluster_planned **out_sets, size_t *out_count);
-/* The id of the next set of the same stores, when the one before has other members by now. */
-uint64_t cluster_set_id(uint64_t first, unsigned generation);
+/* The id of a further set of the same stores (number 0: the first). */
+uint64_t cluster_set_id(uint64_t first, unsigned number);
 /* Copies that `replicas` wanted can have. */
 unsigned cluster_possible(const struct cluster_map *map, unsigned replicas);
 
@@ -321,6 +328,8 @@ enum fgw_err cluster_choose(void *context, unsigned replicas, const uint64_t *av
                             struct fgw_error *error) FGW_MUST_CHECK;
 enum fgw_err cluster_resolve(void *context, uint64_t set_id,
                              struct fgw_placement_set *out_set) FGW_MUST_CHECK;
+void cluster_stale(void *context, uint64_t set_id);
+uint64_t cluster_seen_ms(void *context);
 void cluster_report(void *context, const uint8_t *store_id, enum fgw_placement_event event,
                     const struct fgw_cid *root);
 

@@ -8,6 +8,7 @@
 #include "cluster/cluster_internal.h"
 
 enum { NAME_LEAST = 8 };
+#define TOLERATED 0.2
 
 enum fgw_err fgw_cluster_look(struct fgw_cluster *cluster, uint64_t wait_ms,
                               struct fgw_error *error)
@@ -127,8 +128,11 @@ enum fgw_err fgw_cluster_drain(struct fgw_cluster *cluster, const char *name, bo
 {
     struct cluster_map map;
     uint32_t index = 0;
-    cluster_map_copy(cluster, &map);
-    enum fgw_err err = find_store(&map, name, &index, error);
+    enum fgw_err err = cluster_map_fresh(cluster, &map, error);
+    if (err != FGW_OK) {
+        return err;
+    }
+    err = find_store(&map, name, &index, error);
     if (err == FGW_OK) {
         const struct cluster_store *store = &map.stores[index];
         bool away = store->state == CLUSTER_AWAY || store->state == CLUSTER_DRAINING_AWAY;
@@ -195,8 +199,11 @@ enum fgw_err fgw_cluster_remove(struct fgw_cluster *cluster, const char *name, b
     struct cluster_map map;
     uint32_t index = 0;
     unsigned lost = 0;
-    cluster_map_copy(cluster, &map);
-    enum fgw_err err = find_store(&map, name, &index, error);
+    enum fgw_err err = cluster_map_fresh(cluster, &map, error);
+    if (err != FGW_OK) {
+        return err;
+    }
+    err = find_store(&map, name, &index, error);
     if (err == FGW_OK) {
         err = may_remove(&map, index, force, &lost, error);
     }
@@ -270,32 +277,54 @@ static bool begin_move(struct fgw_cluster *cluster, const struct cluster_map *ma
     return applied;
 }
 
-/* The pair of stores with the largest difference that a move makes smaller. */
+/* Stores whose fill differs by less than this share of the mean are balanced: what a set weighs is
+ * an estimate. */
+static double tolerance(const struct cluster_map *map, const struct load *loads)
+{
+    double sum = 0;
+    unsigned count = 0;
+    for (uint32_t i = 0; i < map->store_count; i++) {
+        if (map->stores[i].state == CLUSTER_ACTIVE) {
+            sum += fill_of(&loads[i]);
+            count++;
+        }
+    }
+    return count == 0 ? 0 : TOLERATED * sum / count;
+}
+
+static bool may_give(const struct cluster_map *map, const struct load *loads, uint32_t from)
+{
+    return map->stores[from].state == CLUSTER_ACTIVE && loads[from].sets > 0 &&
+           loads[from].moved * 4 < loads[from].sets + 3;
+}
+
+/* The pair of stores that differ most, if a move does not turn the difference round. */
 static bool pick_pair(const struct cluster_map *map, const struct load *loads, uint32_t *out_from,
                       uint32_t *out_to)
 {
-    double best = 0;
+    double best = tolerance(map, loads);
+    bool found = false;
     for (uint32_t from = 0; from < map->store_count; from++) {
-        double share = loads[from].sets > 0 ? loads[from].bytes / loads[from].sets : 0;
-        if (map->stores[from].state != CLUSTER_ACTIVE || share == 0 ||
-            loads[from].moved * 4 >= loads[from].sets + 3) {
+        if (!may_give(map, loads, from)) {
             continue;
         }
+        double share = loads[from].bytes / loads[from].sets;
         for (uint32_t to = 0; to < map->store_count; to++) {
             struct load less = loads[from];
             struct load more = loads[to];
+            double difference = fill_of(&less) - fill_of(&more);
             less.bytes -= share;
             more.bytes += share;
-            double gain = fill_of(&less) - fill_of(&more);
-            if (to != from && cluster_can_join(&map->stores[to]) && gain > best &&
-                pick_set(map, from, to) != NULL) {
-                best = gain;
+            if (to != from && difference > best && fill_of(&less) >= fill_of(&more) &&
+                cluster_can_join(&map->stores[to]) && pick_set(map, from, to) != NULL) {
+                best = difference;
                 *out_from = from;
                 *out_to = to;
+                found = true;
             }
         }
     }
-    return best > 0;
+    return found;
 }
 
 enum fgw_err fgw_cluster_rebalance(struct fgw_cluster *cluster, unsigned *out_moves,
@@ -305,8 +334,10 @@ enum fgw_err fgw_cluster_rebalance(struct fgw_cluster *cluster, unsigned *out_mo
     unsigned moves = 0;
     uint32_t from = 0;
     uint32_t to = 0;
-    enum fgw_err err = FGW_OK;
-    cluster_map_copy(cluster, &map);
+    enum fgw_err err = cluster_map_fresh(cluster, &map, error);
+    if (err != FGW_OK) {
+        return err;
+    }
     struct load *loads = fgw_xcalloc(map.store_count + 1, sizeof *loads);
     measure(&map, loads);
     while (err == FGW_OK && pick_pair(&map, loads, &from, &to)) {

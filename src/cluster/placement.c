@@ -182,3 +182,16 @@ void cluster_report(void *context, const uint8_t *store_id, enum fgw_placement_e
     }
     (void)pthread_mutex_unlock(&cluster->guarded.mutex);
 }
+
+void cluster_stale(void *context, uint64_t set_id)
+{
+    struct fgw_cluster *cluster = context;
+    (void)set_id;
+    cluster->reload = true;
+}
+
+uint64_t cluster_seen_ms(void *context)
+{
+    struct fgw_cluster *cluster = context;
+    return cluster->map_read_ms;
+}

@@ -116,6 +116,16 @@ static uint32_t to_replace(const struct cluster_map *map, const struct cluster_s
     return found;
 }
 
+static bool is_complete(const struct cluster_map *map, const struct cluster_set *set)
+{
+    for (unsigned i = 0; i < set->count; i++) {
+        if (set->stores[i] == UINT32_MAX || map->stores[set->stores[i]].state != CLUSTER_ACTIVE) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* Has every member that is there copied what it holds to those that join? */
 static bool is_copied(const struct cluster_map *map, const struct cluster_set *set)
 {
@@ -156,7 +166,9 @@ struct cluster_step cluster_next_step(const struct cluster_map *map, const struc
         return step;
     }
     step.leaving = to_replace(map, set);
-    if (step.leaving != UINT32_MAX) {
+    /* it was made when there were fewer stores */
+    bool grows = step.leaving == UINT32_MAX && set->count < set->wanted && is_complete(map, set);
+    if (step.leaving != UINT32_MAX || grows) {
         step.joining = cluster_candidate(map, set, step.leaving);
         step.kind = step.joining == UINT32_MAX ? CLUSTER_STEP_NONE : CLUSTER_STEP_START;
     }
@@ -214,7 +226,9 @@ static bool change_row(const struct cluster_map *map, const struct cluster_step 
 {
     switch (step->kind) {
     case CLUSTER_STEP_START:
-        return cluster_row_start(row, map->stores[step->joining].id, map->stores[step->leaving].id);
+        return cluster_row_start(row, map->stores[step->joining].id,
+                                 step->leaving == UINT32_MAX ? NULL
+                                                             : map->stores[step->leaving].id);
     case CLUSTER_STEP_CANCEL:
         cluster_row_cancel(row);
         return true;
@@ -277,7 +291,8 @@ static bool may_start(const struct fgw_cluster *cluster, const struct cluster_ma
     for (size_t i = 0; i < map->store_count; i++) {
         down[i] = map->stores[i].unreachable;
     }
-    bool repair = step->kind == CLUSTER_STEP_START && is_gone(&map->stores[step->leaving]);
+    bool repair = step->kind == CLUSTER_STEP_START && step->leaving != UINT32_MAX &&
+                  is_gone(&map->stores[step->leaving]);
     bool may = !repair || (cluster_is_trusted(cluster, why, sizeof why) &&
                            !cluster_too_many_down(map, down, why, sizeof why));
     fgw_xfree(down);

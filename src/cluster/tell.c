@@ -139,10 +139,14 @@ static void count_set(const struct cluster_map *map, const struct cluster_set *s
     }
 }
 
-static void warn(struct fgw_buf *out, bool *first, const char *format, unsigned number)
+/* number 0: not said */
+static void warn(struct fgw_buf *out, bool *first, unsigned number, const char *text)
 {
     (void)fgw_buf_append_str(out, *first ? "\"" : ",\"");
-    (void)fgw_buf_appendf(out, format, number);
+    if (number > 0) {
+        (void)fgw_buf_appendf(out, "%u ", number);
+    }
+    (void)fgw_buf_append_str(out, text);
     (void)fgw_buf_append_byte(out, '"');
     *first = false;
 }
@@ -156,27 +160,25 @@ static void put_warnings(struct fgw_cluster *cluster, const struct tally *tally,
     memcpy(brake, cluster->brake, sizeof brake);
     (void)pthread_mutex_unlock(&cluster->guarded.mutex);
     if (possible < cluster->options.replicas) {
-        warn(out, &first, "fewer stores than FGW_REPLICAS: new objects have %u copies", possible);
+        warn(out, &first, 0, "fewer stores than FGW_REPLICAS: new objects have fewer copies");
     }
     if (tally->one_host > 0) {
-        warn(out, &first, "%u sets have two copies on one host", tally->one_host);
+        warn(out, &first, tally->one_host, "sets have two copies on one host");
     }
     if (tally->without > 0) {
-        warn(out, &first, "%u sets have no member that is there: their objects cannot be read",
-             tally->without);
+        warn(out, &first, tally->without,
+             "sets have no member that is there: their objects cannot be read");
     }
     if (tally->to_change > 0) {
-        warn(out, &first, "%u sets wait for a store that takes a copy", tally->to_change);
+        warn(out, &first, tally->to_change, "sets wait for a store that takes a copy");
     }
     if (fgw_cluster_distrusts(cluster)) {
-        warn(out, &first,
-             "the database was restored from an earlier state: nothing is freed for 7 "
-             "days (fgw node reconcile)",
-             0);
+        warn(out, &first, 0,
+             "the database was restored from an earlier state: nothing is freed for 7 days (fgw "
+             "node reconcile)");
     }
     if (brake[0] != '\0') {
-        (void)fgw_buf_append_str(out, first ? "" : ",");
-        put_text(out, brake);
+        warn(out, &first, 0, brake);
     }
 }
 

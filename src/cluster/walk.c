@@ -334,11 +334,16 @@ static bool run_pass(struct pass *pass)
     walk->running = true;
     bool all = walk_all(pass);
     walk->running = false;
+    bool news = false;
     for (size_t i = 0; i < pass->job_count; i++) {
         if (all && !pass->jobs[i].failed) {
+            news = true;
             note_done(pass->cluster, &pass->jobs[i]);
         }
         clean = clean && !pass->jobs[i].failed;
+    }
+    if (news) {
+        cluster_beat(pass->cluster);
     }
     if (all && !pass->left_failed && pass->left_count > 0) {
         cluster_seen_forget(pass->cluster, pass->left, pass->left_count);

@@ -155,12 +155,15 @@ static int wanted_key(struct call *call, struct fgw_bytes user, struct fgw_acces
     if (!valid_name(access) || access.len < 3 || secret.len < SECRET_MIN) {
         return refuse(call, 400, "InvalidArgument",
                       "an access key has 3 to 128 printable characters without blank , /, a secret "
-                      "key at least %d", SECRET_MIN);
+                      "key at least %d",
+                      SECRET_MIN);
     }
     if (fgw_bytes_eq_str(access, call->admin->root_access_key)) {
         return refuse(call, 409, "Exists", "access key %.*s is that of root", FGW_FMT(access));
     }
-    *out = (struct fgw_access_key){.access_key = access, .secret_key = secret, .user_name = user,
+    *out = (struct fgw_access_key){.access_key = access,
+                                   .secret_key = secret,
+                                   .user_name = user,
                                    .created_ms = fgw_clock_wall_ms()};
     return 0;
 }
@@ -170,7 +173,8 @@ static int add_user(struct call *call)
     uint8_t raw[32];
     struct fgw_meta *meta = call->admin->meta;
     struct fgw_access_key key;
-    struct fgw_user user = {.name = member(call, "name"), .canonical_id = member(call, "id"),
+    struct fgw_user user = {.name = member(call, "name"),
+                            .canonical_id = member(call, "id"),
                             .email = member(call, "email"),
                             .display_name = member(call, "display_name"),
                             .created_ms = fgw_clock_wall_ms()};
@@ -180,8 +184,9 @@ static int add_user(struct call *call)
                       "root");
     }
     if (!parse_policy(member(call, "policy"), &user.policy)) {
-        return refuse(call, 400, "InvalidArgument",
-                      "policy must be none, readonly, readwrite or admin; documents are not built yet");
+        return refuse(
+            call, 400, "InvalidArgument",
+            "policy must be none, readonly, readwrite or admin; documents are not built yet");
     }
     if (user.canonical_id.len == 0) {
         fgw_rng_fill(raw, sizeof raw);
@@ -359,8 +364,8 @@ static int list_buckets(struct call *call)
     while (truncated) {
         struct fgw_bucket *buckets;
         size_t count;
-        enum fgw_err err = meta->ops->bucket_list(meta, &call->arena, fgw_bytes(NULL, 0), after, PAGE,
-                                                  &buckets, &count, &truncated, &call->error);
+        enum fgw_err err = meta->ops->bucket_list(meta, &call->arena, fgw_bytes(NULL, 0), after,
+                                                  PAGE, &buckets, &count, &truncated, &call->error);
         if (err != FGW_OK) {
             json_decref(list);
             return failed(call, err, "listing buckets", after);
@@ -494,6 +499,15 @@ static int on_collection(struct call *call, const char *method, struct fgw_bytes
     return refuse(call, 404, "NotFound", "no such call");
 }
 
+static int on_nodes(struct call *call, const char *method, struct fgw_bytes name,
+                    struct fgw_bytes verb)
+{
+    const struct fgw_admin *admin = call->admin;
+    return admin->nodes == NULL
+               ? refuse(call, 404, "NotFound", "this process is in no cluster")
+               : admin->nodes(admin->nodes_context, method, name, verb, call->body, &call->answer);
+}
+
 int fgw_admin_execute(struct fgw_admin *admin, const char *method, struct fgw_bytes path,
                       struct fgw_bytes query, const json_t *body, json_t **out_answer)
 {
@@ -511,6 +525,8 @@ int fgw_admin_execute(struct fgw_admin *admin, const char *method, struct fgw_by
         bool item = fgw_bytes_split(&rest, '/', &name) && name.len > 0;
         if (item && fgw_uri_decode(&call.arena, name, false, &name) != FGW_OK) {
             status = refuse(&call, 400, "InvalidArgument", "the path cannot be decoded");
+        } else if (fgw_bytes_eq_str(kind, "nodes")) {
+            status = on_nodes(&call, method, name, rest);
         } else {
             status = item ? on_item(&call, method, kind, name, rest)
                           : on_collection(&call, method, kind);
@@ -534,32 +550,53 @@ static enum fgw_err read_body(struct fgw_http_exchange *exchange, struct fgw_buf
     return err == FGW_ERR_END ? FGW_OK : err;
 }
 
-void fgw_admin_handle(void *admin, struct fgw_http_exchange *exchange)
+static int serve(struct fgw_admin *admin, struct fgw_http_exchange *exchange, struct fgw_bytes path,
+                 fgw_admin_guard *guard, json_t **out_answer)
 {
     const struct fgw_http_request *request = fgw_http_request(exchange);
     struct fgw_buf text;
-    json_t *answer = NULL;
+    struct fgw_error error;
     json_t *body = NULL;
     int status = 400;
+    fgw_error_init(&error);
     fgw_buf_init(&text, BODY_MAX);
     enum fgw_err err = read_body(exchange, &text);
+    bool readable = err == FGW_OK;
+    if (readable && guard != NULL) {
+        err = guard(admin, exchange, fgw_buf_bytes(&text), &error);
+    }
     if (err == FGW_OK && text.len > 0) {
         body = json_loadb((const char *)text.ptr, text.len, 0, NULL);
-        err = body == NULL ? FGW_ERR_PARSE : FGW_OK;
+        readable = body != NULL;
     }
-    if (err == FGW_OK) {
-        const char *method =
-            fgw_arena_strdup(fgw_http_arena(exchange), request->method_text);
-        status = fgw_admin_execute(admin, method, request->raw_path, request->raw_query, body,
-                                   &answer);
+    if (!readable) {
+        *out_answer = json_pack("{s:s,s:s}", "error", "InvalidArgument", "message",
+                                "the body is no JSON document of at most 64 KiB");
+    } else if (err != FGW_OK) {
+        status = fgw_err_http_status(err);
+        *out_answer = json_pack("{s:s,s:s}", "error", fgw_err_s3_code(err), "message",
+                                fgw_error_message(&error));
     } else {
-        answer = json_pack("{s:s,s:s}", "error", "InvalidArgument", "message",
-                           "the body is no JSON document of at most 64 KiB");
+        const char *method = fgw_arena_strdup(fgw_http_arena(exchange), request->method_text);
+        status = fgw_admin_execute(admin, method, path, request->raw_query, body, out_answer);
     }
-    char *out = json_dumps(answer, JSON_COMPACT);
-    (void)fgw_http_respond(exchange, status, "application/json", fgw_bytes_str(out));
-    fgw_xfree(out);
-    json_decref(answer);
     json_decref(body);
     fgw_buf_deinit(&text);
+    return status;
+}
+
+void fgw_admin_serve(struct fgw_admin *admin, struct fgw_http_exchange *exchange,
+                     struct fgw_bytes path, fgw_admin_guard *guard)
+{
+    json_t *answer = NULL;
+    int status = serve(admin, exchange, path, guard, &answer);
+    char *text = json_dumps(answer, JSON_COMPACT);
+    (void)fgw_http_respond(exchange, status, "application/json", fgw_bytes_str(text));
+    fgw_xfree(text);
+    json_decref(answer);
+}
+
+void fgw_admin_handle(void *admin, struct fgw_http_exchange *exchange)
+{
+    fgw_admin_serve(admin, exchange, fgw_http_request(exchange)->raw_path, NULL);
 }

@@ -12,6 +12,11 @@
  *   POST   /admin/keys/KEY/disable, /enable
  *   GET    /admin/buckets, /admin/buckets/NAME
  *   POST   /admin/buckets                    {"name","owner","shards","replicas"}
+ *   GET    /admin/nodes                      {"nodes":[...],"sets":...,"warnings":[...]}
+ *   POST   /admin/nodes                      {"do":"rebalance"}
+ *   POST   /admin/nodes/NAME/drain           {"cancel":true} takes it back
+ *   POST   /admin/nodes/NAME/remove          {"force":true}
+ *   POST   /admin/nodes/self/reconcile       {"cursor"}: what the store has and the metadata does not
  *   GET    /admin/status
  * Errors: {"error":CODE,"message":TEXT} with a 4xx or 5xx status.
  */
@@ -26,13 +31,21 @@
 /* Adds members to the status document. */
 typedef void fgw_admin_status_fn(void *context, json_t *status);
 
+/* Executes a call below /admin/nodes; name and verb may be empty. Returns the HTTP status, the answer
+ * in *out_answer. */
+typedef int fgw_admin_nodes_fn(void *context, const char *method, struct fgw_bytes name,
+                               struct fgw_bytes verb, const json_t *body, json_t **out_answer);
+
 struct fgw_admin {
     struct fgw_meta *meta;
-    struct fgw_bytes root_id;       /* owner of buckets made without one */
-    const char *root_access_key;    /* cannot be given to a user */
+    struct fgw_bytes root_id;    /* owner of buckets made without one */
+    const char *root_access_key; /* cannot be given to a user */
+    const char *root_secret_key; /* only where requests are signed (api.h); else NULL */
     const char *region;
-    fgw_admin_status_fn *status;    /* may be NULL */
+    fgw_admin_status_fn *status; /* may be NULL */
     void *status_context;
+    fgw_admin_nodes_fn *nodes; /* NULL: no cluster */
+    void *nodes_context;
 };
 
 /* body may be NULL. Runs in a fiber. Returns the HTTP status; *out_answer is a new reference. */
@@ -40,5 +53,11 @@ int fgw_admin_execute(struct fgw_admin *admin, const char *method, struct fgw_by
                       struct fgw_bytes query, const json_t *body, json_t **out_answer);
 /* An fgw_http_handler for the admin socket; context is a struct fgw_admin. */
 void fgw_admin_handle(void *admin, struct fgw_http_exchange *exchange);
+/* May this request be executed? With the whole body. Else an error, whose message is answered. */
+typedef enum fgw_err fgw_admin_guard(struct fgw_admin *admin, struct fgw_http_exchange *exchange,
+                                     struct fgw_bytes body, struct fgw_error *error);
+/* Reads the body, asks guard (NULL: everybody may), executes the call at `path`, answers. */
+void fgw_admin_serve(struct fgw_admin *admin, struct fgw_http_exchange *exchange,
+                     struct fgw_bytes path, fgw_admin_guard *guard);
 
 #endif

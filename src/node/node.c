@@ -19,6 +19,8 @@ struct fgw_node *fgw_node_new(const struct fgw_node_options *options)
     node->storage = options->storage;
     node->workers = options->workers;
     node->epoch = options->epoch;
+    node->set_epoch = options->set_epoch;
+    node->set_context = options->set_context;
     node->secrets = fgw_xcalloc(options->secret_count + 1, sizeof *node->secrets);
     for (size_t i = 0; i < options->secret_count; i++) {
         char *copy = fgw_xstrdup_bytes(options->secrets[i]);

@@ -24,6 +24,9 @@ struct fgw_node_options {
     const struct fgw_bytes *secrets; /* FGW_CLUSTER_SECRET; copied */
     size_t secret_count;
     uint64_t epoch; /* of this process's hold of the store */
+    /* The epoch of a replica set as known here, 0: unknown. Any worker; NULL: no sets are known. */
+    uint64_t (*set_epoch)(void *context, uint64_t set);
+    void *set_context;
 };
 
 struct fgw_node_stats {

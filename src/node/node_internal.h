@@ -26,6 +26,8 @@ struct fgw_node {
     struct fgw_bytes *secrets;
     struct fgw_channel_secrets secret_list;
     uint64_t epoch;
+    uint64_t (*set_epoch)(void *context, uint64_t set);
+    void *set_context;
     _Atomic uint64_t renewed_ms; /* boot clock: when the last good read was sent */
     _Atomic uint64_t higher_epoch;
     _Atomic bool stopping;
@@ -41,6 +43,7 @@ struct fgw_node_session {
     struct fgw_channel channel;
     struct fgw_buf out; /* of the answer being made */
     char peer[64];
+    bool stale_set; /* the request names an older epoch of its set than is known here */
     /* a body being written: BEGIN .. FINISH */
     bool writing;
     bool write_answered; /* its error went out early: what comes up to the end is dropped */
@@ -60,6 +63,9 @@ enum fgw_err fgw_node_answer(struct fgw_node_session *session, enum fgw_err err,
 /* Around work that may take long and during which the session's fiber sends nothing. */
 void fgw_node_working_begin(struct fgw_node_session *session);
 void fgw_node_working_end(struct fgw_node_session *session);
+
+/* May bytes be taken for this request? CANCELLED: fenced; CONFLICT: the set has changed. */
+enum fgw_err fgw_node_may_take(struct fgw_node_session *session) FGW_MUST_CHECK;
 
 /* requests.c, write.c: execute one request and answer it; an error ends the session. */
 enum fgw_err fgw_node_execute(struct fgw_node_session *session, uint8_t kind,

@@ -12,13 +12,26 @@ static enum fgw_err accept_hold(struct fgw_storage_op *op, struct fgw_storage_tx
     return FGW_OK;
 }
 
+/* An edge that knows an older set may leave out a member, or write to one that has left. */
+static void look_at_set(struct fgw_node_session *session, const struct fgw_blockapi_head *head)
+{
+    const struct fgw_node *node = session->owner;
+    session->stale_set = head->set != 0 && head->set_epoch != 0 && node->set_epoch != NULL &&
+                         head->set_epoch < node->set_epoch(node->set_context, head->set);
+}
+
+enum fgw_err fgw_node_may_take(struct fgw_node_session *session)
+{
+    return session->stale_set ? FGW_ERR_CONFLICT : fgw_node_may_acknowledge(session->owner);
+}
+
 /* The hold and, for a PUT, the block: durable when it returns. */
 static enum fgw_err commit_hold(struct fgw_node_session *session,
                                 const struct fgw_storage_hold *hold)
 {
     struct fgw_storage_op op = {
         .name = "hold", .evaluate = accept_hold, .holds = hold, .hold_count = 1};
-    enum fgw_err err = fgw_node_may_acknowledge(session->owner);
+    enum fgw_err err = fgw_node_may_take(session);
     if (err == FGW_OK) {
         fgw_node_working_begin(session);
         err = fgw_storage_commit(session->owner->storage, &op);
@@ -288,5 +301,6 @@ enum fgw_err fgw_node_execute(struct fgw_node_session *session, uint8_t kind,
     if (head.epoch > node->epoch) {
         fgw_node_fence(node, head.epoch);
     }
+    look_at_set(session, &head);
     return dispatch(session, kind, payload);
 }

@@ -39,14 +39,14 @@ enum fgw_err fgw_node_write_begin(struct fgw_node_session *session, struct fgw_b
     if (err != FGW_OK || session->writing) {
         return FGW_ERR_PARSE;
     }
-    session->writing = true;
     struct fgw_storage_owner owner = fgw_node_owner(&from);
-    err = fgw_node_may_acknowledge(session->owner);
+    err = fgw_node_may_take(session);
     if (err == FGW_OK) {
         err = fgw_storage_writer_new(session->owner->storage, &owner, from.extent, size_hint,
                                      &session->writer);
     }
-    return err == FGW_OK ? FGW_OK : fail(session, err);
+    session->writing = err == FGW_OK;
+    return fgw_node_answer(session, err, NULL, fgw_bytes(NULL, 0));
 }
 
 enum fgw_err fgw_node_write_block(struct fgw_node_session *session, struct fgw_bytes payload)

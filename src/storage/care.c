@@ -13,6 +13,8 @@ enum {
     SYNC_MS = 1000,
     RELEASE_MS = 1000,
     FIGURES_MS = 5000,
+    CHECKPOINT_MS = 1000,
+    CHECKPOINT_RETRY_MS = 60 * 1000,
     RETRY_MS = 10 * 1000, /* after a failed pass */
     HINTS_MAX = 10000
 };
@@ -83,6 +85,13 @@ static void run_sync(void *arg)
     job->result = fgw_kv_sync_wal(job->kv, &job->error);
 }
 
+static void say_not_synced(const struct sync_job *job)
+{
+    if (job->result != FGW_ERR_READ_ONLY) {
+        fgw_log_error("storage", "syncing the index failed: %s", fgw_error_message(&job->error));
+    }
+}
+
 /* An index that lags behind costs replay at the next start, nothing else. */
 static uint64_t sync_index(struct fgw_care *care)
 {
@@ -95,9 +104,7 @@ static uint64_t sync_index(struct fgw_care *care)
     atomic_store(&care->storage->unsynced_index_bytes, 0);
     fgw_pool_run(care->storage->pool, run_sync, &job);
     if (job.result != FGW_OK) {
-        if (job.result != FGW_ERR_READ_ONLY) {
-            fgw_log_error("storage", "syncing the index failed: %s", fgw_error_message(&job.error));
-        }
+        say_not_synced(&job);
         return RETRY_MS;
     }
     care->synced_batch = batch;
@@ -129,6 +136,12 @@ static uint64_t count_figures(struct fgw_care *care)
 {
     fgw_figures_refresh(care->storage);
     return FIGURES_MS;
+}
+
+static uint64_t write_checkpoint(struct fgw_care *care)
+{
+    enum fgw_err err = fgw_checkpoint_care(care->storage);
+    return err == FGW_OK || err == FGW_ERR_CANCELLED ? CHECKPOINT_MS : CHECKPOINT_RETRY_MS;
 }
 
 static uint64_t sweep_holds(struct fgw_care *care)
@@ -284,7 +297,7 @@ struct fgw_care *fgw_care_new(struct fgw_storage *storage)
     static uint64_t (*const RUN[FGW_CARE_JOBS])(struct fgw_care *) = {
         [FGW_CARE_SYNC] = sync_index,    [FGW_CARE_RELEASE] = release_dead,
         [FGW_CARE_HINTS] = follow_hints, [FGW_CARE_FIGURES] = count_figures,
-        [FGW_CARE_SWEEP] = sweep_holds,
+        [FGW_CARE_SWEEP] = sweep_holds,  [FGW_CARE_CHECKPOINT] = write_checkpoint,
     };
     struct fgw_care *care = fgw_xcalloc(1, sizeof *care);
     care->storage = storage;

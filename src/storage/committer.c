@@ -81,6 +81,7 @@ struct fgw_committer {
     _Atomic int failed; /* enum fgw_err: why durable batches cannot be applied at present */
     struct {
         _Atomic uint64_t batches, operations, applied_batch, last_batch, log_group, log_end;
+        _Atomic uint64_t record_bytes;
         _Atomic bool read_only;
     } stats;
 };
@@ -597,6 +598,7 @@ static void write_batch(struct fgw_committer *committer, struct batch *batch)
     atomic_store(&committer->stats.last_batch, log->last_batch);
     atomic_store(&committer->stats.log_group, log->group);
     atomic_store(&committer->stats.log_end, log->end);
+    atomic_fetch_add(&committer->stats.record_bytes, append.items.len);
     atomic_fetch_add(&committer->stats.batches, 1);
     atomic_fetch_add(&committer->stats.operations, batch->operations);
     atomic_store(&batch->state, BATCH_SYNCED);
@@ -737,6 +739,7 @@ void fgw_committer_stats(struct fgw_committer *committer, struct fgw_committer_s
                                      .last_batch = atomic_load(&committer->stats.last_batch),
                                      .log_group = atomic_load(&committer->stats.log_group),
                                      .log_end = atomic_load(&committer->stats.log_end),
+                                     .record_bytes = atomic_load(&committer->stats.record_bytes),
                                      .read_only = atomic_load(&committer->stats.read_only) ||
                                                   atomic_load(&committer->failed) != FGW_OK};
 }

@@ -51,6 +51,7 @@ void fgw_committer_push(struct fgw_committer *committer, struct fgw_request *req
 struct fgw_committer_stats {
     uint64_t batches, operations, syncs, sync_ns_total, applied_batch, last_batch;
     uint64_t log_group, log_end;
+    uint64_t record_bytes; /* of items, since the start */
     bool read_only;
 };
 void fgw_committer_stats(struct fgw_committer *committer, struct fgw_committer_stats *out_stats);

@@ -58,6 +58,17 @@ static struct fgw_found_group *newest_log(const struct fgw_found_groups *found)
     return NULL;
 }
 
+/* All of the log up to where the index stands may have been removed: then the next group begins
+ * exactly there. */
+static bool index_stands_before(const struct fgw_replay *replay,
+                                const struct fgw_found_group *group)
+{
+    const struct fgw_applied *applied = &replay->apply->applied;
+    return group->predecessor.group == applied->group && group->predecessor.end == applied->end &&
+           group->predecessor.last_batch == applied->batch &&
+           fgw_found_group(replay->found, applied->group) == NULL;
+}
+
 /* Marks the groups from the one the index stands in to the newest. */
 static enum fgw_err mark_chain(struct fgw_replay *replay, struct fgw_error *error)
 {
@@ -71,7 +82,8 @@ static enum fgw_err mark_chain(struct fgw_replay *replay, struct fgw_error *erro
     for (;;) {
         group->in_chain = true;
         uint64_t before = group->predecessor.group;
-        if (group->id == applied->group || (applied->batch == 0 && before == 0)) {
+        if (group->id == applied->group || (applied->batch == 0 && before == 0) ||
+            index_stands_before(replay, group)) {
             return FGW_OK;
         }
         if (before == 0) {
@@ -228,11 +240,12 @@ static enum fgw_err apply_held(struct walk *walk, struct fgw_error *error)
         walk->end = input.end;
         walk->last_record = input.last_record;
     } else if (err == FGW_ERR_NEWER_VERSION) {
-        err = fgw_error_set(error, err, "batch %llu in log group %llu was written by a newer version",
-                            (unsigned long long)input.batch, (unsigned long long)walk->group->id);
+        err =
+            fgw_error_set(error, err, "batch %llu in log group %llu was written by a newer version",
+                          (unsigned long long)input.batch, (unsigned long long)walk->group->id);
     } else if (err == FGW_ERR_CORRUPT) {
-        err = damaged(replay, walk->group->id, walk->held.start, "it does not fit the index",
-                      error);
+        err =
+            damaged(replay, walk->group->id, walk->held.start, "it does not fit the index", error);
     }
     return err;
 }
@@ -391,8 +404,8 @@ static enum fgw_err replay_group(struct fgw_replay *replay, struct fgw_found_gro
         err = damaged(replay, group->id, walk.end, "the index knows later batches than it holds",
                       error);
     } else if (size > group->size) {
-        err = damaged(replay, group->id, group->size, "it is shorter than its successor says",
-                      error);
+        err =
+            damaged(replay, group->id, group->size, "it is shorter than its successor says", error);
     } else {
         err = walk_group(&walk, error);
     }

@@ -10,6 +10,7 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "storage/apply.h"
+#include "storage/open_index.h"
 #include "storage/recover.h"
 #include "storage/storage_internal.h"
 #include "storage/txn.h"
@@ -20,8 +21,7 @@ static const uint64_t MEMORY_DEFAULT = 64u * 1024 * 1024;
 
 /* -- opening ------------------------------------------------------------------------------------ */
 
-/* Each user gets a sealer of its own: two with one salt would use nonces twice. */
-static struct fgw_record_sealer new_sealer(const struct fgw_storage *storage)
+struct fgw_record_sealer fgw_storage_sealer(const struct fgw_storage *storage)
 {
     struct fgw_record_sealer sealer;
     fgw_record_sealer_init(&sealer, &storage->dir.keyring, storage->dir.store_ids[0]);
@@ -32,7 +32,7 @@ static struct fgw_record_sealer new_sealer(const struct fgw_storage *storage)
 static enum fgw_err create(struct fgw_storage *storage, struct fgw_error *error)
 {
     struct fgw_log log;
-    struct fgw_record_sealer sealer = new_sealer(storage);
+    struct fgw_record_sealer sealer = fgw_storage_sealer(storage);
     fgw_log_init(&log, &storage->dir, &sealer, &storage->last_group);
     enum fgw_err err = fgw_log_rotate(&log, false);
     fgw_log_deinit(&log);
@@ -44,76 +44,11 @@ static enum fgw_err create(struct fgw_storage *storage, struct fgw_error *error)
     return fgw_datadir_commit(&storage->dir, error);
 }
 
-static enum fgw_err open_kv(struct fgw_storage *storage, struct fgw_error *error)
-{
-    char path[4096];
-    struct fgw_kv_options options = {.cache_bytes = (size_t)storage->options.memory_bytes};
-    int len = snprintf(path, sizeof path, "%s/meta", storage->dir.path);
-    if (len < 0 || (size_t)len >= sizeof path) {
-        return fgw_error_set(error, FGW_ERR_IO, "the path of the data directory is too long");
-    }
-    return fgw_kv_open(path, &options, &storage->kv, error);
-}
-
-/* An index that cannot be used is kept aside: it can be rebuilt, and looked at. */
-static enum fgw_err set_aside_index(struct fgw_storage *storage, const char *why,
-                                    struct fgw_error *error)
-{
-    char name[64];
-    (void)snprintf(name, sizeof name, "meta.bad-%lld", (long long)fgw_clock_wall_ms());
-    fgw_kv_close(storage->kv);
-    storage->kv = NULL;
-    fgw_log_warn("storage", "the index is set aside as %s and rebuilt: %s", name, why);
-    if (fgw_fs_rename(storage->dir.root, "meta", storage->dir.root, name) != FGW_OK &&
-        errno != ENOENT) {
-        return fgw_error_set(error, FGW_ERR_IO, "cannot rename %s/meta: %s", storage->dir.path,
-                             strerror(errno));
-    }
-    return FGW_OK;
-}
-
-static enum fgw_err try_index(struct fgw_storage *storage, struct fgw_apply *apply,
-                              struct fgw_error *error)
-{
-    enum fgw_err err = open_kv(storage, error);
-    if (err == FGW_OK) {
-        err = fgw_apply_init(apply, storage->kv);
-        if (err != FGW_OK) {
-            fgw_apply_deinit(apply);
-            err = fgw_error_set(error, err, "the index in %s/meta cannot be used: %s",
-                                storage->dir.path, fgw_err_text(err));
-        }
-    }
-    return err;
-}
-
-static enum fgw_err open_index(struct fgw_storage *storage, struct fgw_apply *apply,
-                               struct fgw_error *error)
-{
-    enum fgw_err err = try_index(storage, apply, error);
-    if (err == FGW_ERR_CORRUPT) {
-        char why[sizeof error->message];
-        (void)snprintf(why, sizeof why, "%s", error == NULL ? "" : fgw_error_message(error));
-        err = set_aside_index(storage, why, error);
-        if (err == FGW_OK) {
-            err = try_index(storage, apply, error);
-        }
-    }
-    return err;
-}
-
-static enum fgw_err rebuild_index(struct fgw_storage *storage, struct fgw_apply *apply,
-                                  const char *why, struct fgw_error *error)
-{
-    fgw_apply_deinit(apply);
-    enum fgw_err err = set_aside_index(storage, why, error);
-    return err == FGW_OK ? open_index(storage, apply, error) : err;
-}
-
 static void report_replay(struct fgw_storage *storage, const struct fgw_replay *replay,
                           uint64_t start_ns)
 {
-    storage->recovered = (struct fgw_storage_recovery){.batches = replay->replayed,
+    storage->recovered = (struct fgw_storage_recovery){.checkpoint = storage->checkpoint.loaded_id,
+                                                       .batches = replay->replayed,
                                                        .damages = replay->damages,
                                                        .lost_batches = replay->lost,
                                                        .misfits = replay->apply->misfits};
@@ -132,17 +67,24 @@ static void report_replay(struct fgw_storage *storage, const struct fgw_replay *
 }
 
 /* The log lost what the index knows: allowed when it was not synced, or when damage may be passed
- * over. */
+ * over. A checkpoint may know it too. */
 static enum fgw_err replay_anew(struct fgw_storage *storage, struct fgw_replay *replay,
                                 struct fgw_error *error)
 {
-    enum fgw_err err =
-        rebuild_index(storage, replay->apply, "it knows batches that the log lost", error);
-    replay->index_ahead = false;
-    for (size_t i = 0; i < replay->found->count; i++) {
-        replay->found->groups[i].in_chain = false;
-    }
-    return err == FGW_OK ? fgw_replay_log(replay, error) : err;
+    const char *why = "it knows batches that the log lost";
+    enum fgw_err err;
+    do {
+        err = fgw_open_index_anew(storage, replay->apply, why, error);
+        replay->index_ahead = false;
+        for (size_t i = 0; i < replay->found->count; i++) {
+            replay->found->groups[i].in_chain = false;
+        }
+        if (err == FGW_OK) {
+            err = fgw_replay_log(replay, error);
+        }
+    } while (err == FGW_ERR_CORRUPT && replay->index_ahead &&
+             fgw_open_index_drop_checkpoint(storage));
+    return err;
 }
 
 /* Everything the log holds into the index. */
@@ -164,6 +106,8 @@ static enum fgw_err replay(struct fgw_storage *storage, struct fgw_found_groups 
     if (err == FGW_OK) {
         report_replay(storage, &replay, start_ns);
         *position = replay.position;
+    } else if (err == FGW_ERR_CORRUPT) {
+        fgw_open_index_name_damage(storage, error);
     }
     return err;
 }
@@ -174,11 +118,24 @@ static void note_last_group(struct fgw_storage *storage, const struct fgw_found_
     storage->last_group = found->last_id > apply->last_group ? found->last_id : apply->last_group;
 }
 
+/* About how much a recovery would replay: bodies in the log are counted as well. */
+static void note_log_bytes(struct fgw_storage *storage, const struct fgw_found_groups *found)
+{
+    const struct fgw_item_predecessor *position = &storage->checkpoint.newest.position;
+    for (size_t i = 0; i < found->count; i++) {
+        const struct fgw_found_group *group = &found->groups[i];
+        if (group->is_log && group->id >= position->group) {
+            uint64_t covered = group->id == position->group ? position->end : 0;
+            storage->checkpoint.log_bytes += group->size > covered ? group->size - covered : 0;
+        }
+    }
+}
+
 /* The newest bulk group goes on behind its logged end. */
 static void start_bulk(struct fgw_storage *storage, const struct fgw_found_groups *found)
 {
     struct fgw_bulk_options options = {.dir = &storage->dir,
-                                       .sealer = new_sealer(storage),
+                                       .sealer = fgw_storage_sealer(storage),
                                        .last_group = &storage->last_group,
                                        .group_size = storage->options.group_size_bytes,
                                        .sync_off = storage->options.sync_off};
@@ -217,13 +174,10 @@ static enum fgw_err start(struct fgw_storage *storage, struct fgw_apply *apply,
 {
     struct fgw_found_groups found = {0};
     struct fgw_committer_options options = {
-        .storage = storage, .sealer = new_sealer(storage), .apply = apply};
-    fgw_record_opener_init(&storage->opener, &storage->dir.keyring,
-                           (const uint8_t(*)[FGW_RECORD_ID_SIZE])storage->dir.store_ids,
-                           storage->dir.store_id_count);
+        .storage = storage, .sealer = fgw_storage_sealer(storage), .apply = apply};
     enum fgw_err err = fgw_found_groups_read(&found, &storage->dir, &storage->opener, error);
     if (err == FGW_OK && storage->options.rebuild_index) {
-        err = rebuild_index(storage, apply, "a rebuild was asked for", error);
+        err = fgw_open_index_anew(storage, apply, "a rebuild was asked for", error);
     }
     if (err == FGW_OK) {
         err = replay(storage, &found, apply, &options.position, error);
@@ -235,6 +189,7 @@ static enum fgw_err start(struct fgw_storage *storage, struct fgw_apply *apply,
         storage->recovered.damaged_groups =
             fgw_found_groups_check(&found, &storage->dir, storage->kv);
         note_last_group(storage, &found, apply);
+        note_log_bytes(storage, &found);
         storage->running_base_ms = apply->applied.running_ms;
         storage->opened_boot_ms = fgw_clock_boot_ms();
         fgw_sweep_load(storage);
@@ -267,6 +222,7 @@ enum fgw_err fgw_storage_open(const struct fgw_storage_options *options,
         return err;
     }
     fgw_sessions_init(&storage->sessions);
+    (void)pthread_mutex_init(&storage->groups_held.mutex, NULL);
     fgw_sweep_init(&storage->sweep);
     storage->care = fgw_care_new(storage);
     fgw_group_files_init(&storage->files, storage->dir.groups, IDLE_FILES_MAX);
@@ -274,8 +230,11 @@ enum fgw_err fgw_storage_open(const struct fgw_storage_options *options,
     if (storage->dir.fresh) {
         err = create(storage, error);
     }
+    fgw_record_opener_init(&storage->opener, &storage->dir.keyring,
+                           (const uint8_t(*)[FGW_RECORD_ID_SIZE])storage->dir.store_ids,
+                           storage->dir.store_id_count);
     if (err == FGW_OK) {
-        err = open_index(storage, apply, error);
+        err = fgw_open_index(storage, apply, error);
     }
     if (err == FGW_OK) {
         err = start(storage, apply, error);
@@ -310,6 +269,7 @@ void fgw_storage_close(struct fgw_storage *storage)
     fgw_group_files_deinit(&storage->files);
     fgw_sessions_deinit(&storage->sessions);
     fgw_release_deinit(&storage->release);
+    (void)pthread_mutex_destroy(&storage->groups_held.mutex);
     fgw_sweep_deinit(&storage->sweep);
     fgw_datadir_close(&storage->dir);
     fgw_xfree(storage);
@@ -460,6 +420,7 @@ void fgw_storage_stats(struct fgw_storage *storage, struct fgw_storage_stats *ou
         .dead_bytes = atomic_load(&storage->figures.dead_bytes),
         .blocks = atomic_load(&storage->figures.blocks),
         .cache_bytes = kv.cache_used_bytes,
+        .checkpoint_batch = atomic_load(&storage->checkpoint.verified_batch),
         .free_bytes = atomic_load(&storage->space.free_bytes),
         .total_bytes = atomic_load(&storage->space.total_bytes),
         .read_only = committer.read_only,

@@ -42,6 +42,7 @@ struct fgw_storage_options {
     uint64_t sweep_grace_ms;     /* FGW_SWEEP_GRACE */
     uint64_t sweep_min_age_ms;   /* tests: no hold is swept sooner; 0 = 2 h */
     unsigned dead_percent;       /* FGW_DEAD_PERCENT */
+    uint64_t checkpoint_bytes;   /* of records before the next checkpoint, at least; 0 = 256 MiB */
     const uint8_t *cluster_id;   /* 16 bytes a cluster's database names; NULL: own */
     bool skip_damaged;           /* `fgw recover --skip-damaged` */
     bool rebuild_index;          /* `fgw recover`: RocksDB is set aside and rebuilt */
@@ -57,6 +58,7 @@ void fgw_storage_close(struct fgw_storage *storage);
 
 /* What opening had to do. */
 struct fgw_storage_recovery {
+    uint64_t checkpoint;   /* the index was made from checkpoints/<id>.car; 0: from none */
     uint64_t batches;      /* replayed from the log */
     uint64_t damages;      /* places passed over (skip_damaged); where they are stands in the log */
     uint64_t lost_batches; /* that lay in them */
@@ -267,6 +269,22 @@ enum fgw_err fgw_storage_release(struct fgw_storage *storage,
                                  const uint8_t owner_id[FGW_STORAGE_ID_SIZE], uint64_t extent,
                                  const struct fgw_cid *root) FGW_MUST_CHECK;
 
+/* A file with everything the index knows, from which it can be made again. */
+struct fgw_storage_checkpoint {
+    uint64_t id;    /* checkpoints/<id>.car */
+    uint64_t batch; /* last one it covers */
+    uint64_t rows;
+    uint64_t bytes;
+};
+/* Writes one now, reads it back and removes all but the one before it. Operations go on meanwhile.
+ * From a fiber; waits for one that is being written. FGW_ERR_NOSPACE, _IO; _CORRUPT: it was not read
+ * as it was written. out_checkpoint may be NULL. */
+enum fgw_err fgw_storage_checkpoint(struct fgw_storage *storage,
+                                    struct fgw_storage_checkpoint *out_checkpoint) FGW_MUST_CHECK;
+/* Until as many calls of release: no file in groups/ or checkpoints/ is unlinked. From a fiber. */
+void fgw_storage_hold_groups(struct fgw_storage *storage);
+void fgw_storage_release_groups(struct fgw_storage *storage);
+
 /* The sweeper of holds that no row names (sweep.h). */
 struct fgw_storage_sweep_status {
     uint64_t passes;      /* ended since the process began, whole or not */
@@ -324,7 +342,8 @@ enum fgw_err fgw_storage_scrub(struct fgw_storage *storage,
 struct fgw_storage_stats {
     uint64_t groups, log_bytes, bulk_bytes, live_bytes, dead_bytes, free_bytes, total_bytes;
     uint64_t blocks, batches, operations, syncs, sync_ns_total, applied_batch, last_batch;
-    uint64_t cache_bytes, checkpoint_batch;
+    uint64_t cache_bytes;
+    uint64_t checkpoint_batch; /* covered by a checkpoint that was read back; 0: none */
     bool read_only, below_reserve, recovering;
 };
 void fgw_storage_stats(struct fgw_storage *storage, struct fgw_storage_stats *out_stats);

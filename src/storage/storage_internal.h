@@ -2,12 +2,14 @@
 #ifndef FGW_STORAGE_STORAGE_INTERNAL_H
 #define FGW_STORAGE_STORAGE_INTERNAL_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 #include "event/fiber.h"
 #include "kv/kv.h"
 #include "storage/bulk.h"
 #include "storage/care.h"
+#include "storage/checkpoint.h"
 #include "storage/committer.h"
 #include "storage/datadir.h"
 #include "storage/group_files.h"
@@ -44,10 +46,27 @@ struct fgw_storage {
     struct fgw_care *care;
     _Atomic uint64_t unsynced_index_bytes;
     struct {
+        struct fgw_checkpoint_info newest; /* whoever has `busy` */
+        uint64_t last_id;                  /* highest in use */
+        uint64_t damaged_id;               /* found damaged; 0: none */
+        uint64_t loaded_id;                /* the index was made from it while opening */
+        uint64_t log_bytes;                /* of the log behind the newest one when it was opened */
+        uint64_t record_bytes;             /* the committer's count when the newest one was begun */
+        _Atomic uint64_t verified_batch;   /* covered by one that was read back */
+        _Atomic bool busy;
+    } checkpoint;
+    struct {
+        pthread_mutex_t mutex;
+        unsigned holders;   /* nothing may be unlinked */
+        unsigned unlinking; /* at this moment */
+    } groups_held;
+    struct {
         _Atomic uint64_t groups, log_bytes, bulk_bytes, live_bytes, dead_bytes, blocks;
     } figures;
 };
 
+/* Each user gets one of its own: two with one salt would use nonces twice. */
+struct fgw_record_sealer fgw_storage_sealer(const struct fgw_storage *storage);
 /* Running time of the engine: what ages are taken from. */
 uint64_t fgw_storage_running_ms(const struct fgw_storage *storage);
 /* Looks at the file system's free space; unless `now`, at most once a second, oftener when little
@@ -66,6 +85,13 @@ void fgw_storage_mark_bad(struct fgw_storage *storage, const uint8_t digest[FGW_
                           uint64_t group, uint64_t offset);
 /* Sums up the group rows for stats: blocks outside of a fiber. */
 void fgw_figures_refresh(struct fgw_storage *storage);
+
+/* Around each unlink of a file in groups/ or checkpoints/, from any thread. False: somebody counts on
+ * what lies there, not now. */
+bool fgw_storage_begin_unlink(struct fgw_storage *storage) FGW_MUST_CHECK;
+void fgw_storage_end_unlink(struct fgw_storage *storage);
+/* One pass of care: verifies the checkpoint found at open, writes one when it is due. */
+enum fgw_err fgw_checkpoint_care(struct fgw_storage *storage) FGW_MUST_CHECK;
 
 /* A group's row. Reads the disk. FGW_ERR_NOT_FOUND. */
 enum fgw_err fgw_storage_group_row(struct fgw_storage *storage, uint64_t group,

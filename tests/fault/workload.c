@@ -32,8 +32,10 @@ static enum fgw_err always_live(void *context, const struct fgw_storage_owner *o
 
 static void open_at(struct fixture *fixture, const char *path)
 {
-    *fixture = (struct fixture){
-        .options = {.path = path, .min_free_bytes = 1, .group_size_bytes = 512 * 1024}};
+    *fixture = (struct fixture){.options = {.path = path,
+                                            .min_free_bytes = 1,
+                                            .group_size_bytes = 512 * 1024,
+                                            .checkpoint_bytes = 16 * 1024}};
     enum fgw_err err = fixture_try_open(fixture);
     if (err != FGW_OK) {
         (void)fprintf(stderr, "open: %s: %s\n", fgw_err_name(err),
@@ -130,6 +132,8 @@ static void walk(void *arg)
             put_one(walker, key);
         } else if (kind < 95) {
             delete_one(walker, key);
+        } else if (kind < 97) {
+            check(fgw_storage_checkpoint(walker->fixture->storage, NULL), "checkpoint");
         } else if (kind < 98) {
             fgw_pool_run(fgw_storage_pool(walker->fixture->storage), flush_index,
                          fgw_storage_kv(walker->fixture->storage));

@@ -29,6 +29,8 @@ struct world {
     struct fgw_blobs *blobs;
     unsigned needed;
     unsigned events[NODES][4];
+    uint64_t newer_set; /* the stores know epoch 2 of it */
+    unsigned stale;
     void (*fn)(struct world *world);
 };
 
@@ -82,6 +84,19 @@ static void report(void *context, const uint8_t *store_id, enum fgw_placement_ev
     }
 }
 
+static void note_stale(void *context, uint64_t set_id)
+{
+    struct world *world = context;
+    assert_int_equal(set_id, world->newer_set);
+    world->stale++;
+}
+
+static uint64_t epoch_of_set(void *context, uint64_t set)
+{
+    const struct world *world = context;
+    return set == world->newer_set ? 2 : 1;
+}
+
 /* -- the world ----------------------------------------------------------------------------------- */
 
 static void start_node(struct world *world, unsigned index, const char *address)
@@ -92,7 +107,9 @@ static void start_node(struct world *world, unsigned index, const char *address)
                                        .workers = world->node_workers,
                                        .secrets = &world->secret,
                                        .secret_count = 1,
-                                       .epoch = 1};
+                                       .epoch = 1,
+                                       .set_epoch = epoch_of_set,
+                                       .set_context = world};
     node->node = fgw_node_new(&options);
     struct fgw_http_server_options http = {.addresses = &address,
                                            .address_count = 1,
@@ -154,7 +171,11 @@ static int setup(void **state)
         fixture_open(&world->nodes[i].fixture);
         start_node(world, i, "127.0.0.1:0");
     }
-    world->placement = (struct fgw_placement){world, choose, resolve, report};
+    world->placement = (struct fgw_placement){.context = world,
+                                              .choose = choose,
+                                              .resolve = resolve,
+                                              .report = report,
+                                              .stale = note_stale};
     world->remotes = fgw_remotes_new(1, &world->secret, 1);
     struct fgw_replicated_options options = {
         .placement = &world->placement, .remotes = world->remotes, .workers = 1};
@@ -455,6 +476,43 @@ static void a_write_that_lost_all_members_ends(void **state)
     in_worker(*state, upload_ends_without_anybody);
 }
 
+/* -- a set that has changed ---------------------------------------------------------------------- */
+
+static void write_to_a_changed_set(struct world *world)
+{
+    struct fgw_arena arena;
+    struct fgw_blob_staged staged;
+    struct fgw_blob_staged copy;
+    struct fgw_storage_owner owner;
+    uint8_t *body = make_body(2 * MIB);
+    struct fgw_bytes bytes = fgw_bytes(body, 2 * MIB);
+    fgw_arena_init(&arena, 0);
+    assert_int_equal(stage(world, &arena, fgw_bytes_sub(bytes, 0, 1000), 90, &staged), FGW_OK);
+    assert_int_equal(staged.extent.set, 2);
+    assert_int_equal(world->stale, 2);
+    assert_int_equal(stage(world, &arena, bytes, 91, &staged), FGW_OK);
+    assert_int_equal(staged.extent.set, 2);
+    assert_int_equal(world->stale, 4);
+    /* no fault of the stores */
+    assert_int_equal(world->events[0][FGW_PLACEMENT_FAILED], 0);
+    assert_int_equal(world->events[1][FGW_PLACEMENT_FAILED], 0);
+    /* a copy within the changed set is not granted: the bytes are staged anew */
+    make_owner(&owner, "copy", 92);
+    struct fgw_blob_stage_options options = {.arena = &arena, .owner = &owner};
+    world->newer_set = 2;
+    assert_int_equal(fgw_blob_stage_copy(world->blobs, &options, &staged.extent, &copy),
+                     FGW_ERR_NOT_FOUND);
+    fgw_arena_deinit(&arena);
+    fgw_xfree(body);
+}
+
+static void stores_refuse_an_older_set(void **state)
+{
+    struct world *world = *state;
+    world->newer_set = 1;
+    in_worker(world, write_to_a_changed_set);
+}
+
 /* -- refusals ------------------------------------------------------------------------------------ */
 
 static void expect_unavailable(struct world *world)
@@ -540,6 +598,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_read_goes_on_elsewhere_in_the_middle, setup, teardown),
         cmocka_unit_test_setup_teardown(a_write_goes_on_in_another_set, setup, teardown),
         cmocka_unit_test_setup_teardown(a_write_that_lost_all_members_ends, setup, teardown),
+        cmocka_unit_test_setup_teardown(stores_refuse_an_older_set, setup, teardown),
         cmocka_unit_test_setup_teardown(another_secret_opens_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(fenced_stores_acknowledge_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(copies_hold_and_releases_are_asked, setup, teardown),

@@ -60,6 +60,13 @@ void fixture_drop_index(struct fixture *fixture)
     assert_int_equal(system(command), 0);
 }
 
+void fixture_drop_checkpoints(struct fixture *fixture)
+{
+    char command[128];
+    (void)snprintf(command, sizeof command, "rm -rf %s/checkpoints/*", fixture->path);
+    assert_int_equal(system(command), 0);
+}
+
 struct run {
     struct fixture *fixture;
     void (*fn)(struct fixture *fixture);

@@ -24,6 +24,7 @@ void fixture_open(struct fixture *fixture);
 void fixture_close(struct fixture *fixture);
 /* Drops the index, as if it was lost. */
 void fixture_drop_index(struct fixture *fixture);
+void fixture_drop_checkpoints(struct fixture *fixture);
 /* "PATH/NAME" in a static buffer. */
 const char *fixture_file(const struct fixture *fixture, const char *name);
 void fixture_run(struct fixture *fixture, void (*fn)(struct fixture *fixture));

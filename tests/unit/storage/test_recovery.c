@@ -127,10 +127,18 @@ static void step_release(struct history *history)
     accept_fault(err);
 }
 
+static void step_checkpoint(struct history *history)
+{
+    accept_fault(fgw_storage_checkpoint(history->fixture->storage, NULL));
+}
+
 static void step_fault(struct history *history)
 {
     static const char *const FAULTS[] = {"pwrite:1:EIO", "fdatasync:1:EIO", "fdatasync:2:EIO"};
     fgw_fs_set_faults(FAULTS[draw(history, 3)]);
+    if (draw(history, 4) == 0) {
+        step_checkpoint(history);
+    }
     step_put(history);
     step_large(history);
     step_delete(history);
@@ -157,8 +165,10 @@ static void run_history(struct fixture *fixture)
             step_large(&history);
         } else if (kind < 86) {
             step_copy(&history);
-        } else if (kind < 96) {
+        } else if (kind < 95) {
             step_release(&history);
+        } else if (kind < 97) {
+            step_checkpoint(&history);
         } else {
             step_fault(&history);
         }
@@ -193,6 +203,13 @@ static void compare_with_rebuilt(struct fixture *fixture)
     fixture_open(fixture);
     dump_rows(fixture->storage, &rebuilt);
     assert_true(live.len > 0);
+    expect_same_rows(&live, &rebuilt);
+    fixture_close(fixture);
+    fixture_drop_index(fixture);
+    fixture_drop_checkpoints(fixture); /* now from the log alone */
+    fixture_open(fixture);
+    fgw_buf_clear(&rebuilt);
+    dump_rows(fixture->storage, &rebuilt);
     expect_same_rows(&live, &rebuilt);
     fgw_buf_deinit(&live);
     fgw_buf_deinit(&rebuilt);
@@ -229,8 +246,7 @@ static void put_numbered(struct fixture *fixture)
         uint8_t body[1000];
         (void)snprintf(key, sizeof key, "%u", i);
         fill_large(body, sizeof body, i + 1);
-        struct put put = {
-            .key = key, .body = fgw_bytes(body, sizeof body), .owner_number = i + 1};
+        struct put put = {.key = key, .body = fgw_bytes(body, sizeof body), .owner_number = i + 1};
         assert_int_equal(put_object(fixture->storage, &put), FGW_OK);
     }
 }
@@ -350,8 +366,8 @@ static void a_damaged_record_loses_its_batch(void **state)
     int fd = open(log, O_RDONLY);
     assert_int_equal(pread(fd, bytes, (size_t)size, 0), size);
     (void)close(fd);
-    size_t at = fgw_bytes_find(fgw_bytes(bytes, (size_t)size), FGW_LIT("FGWRECRD"),
-                               (size_t)size / 2);
+    size_t at =
+        fgw_bytes_find(fgw_bytes(bytes, (size_t)size), FGW_LIT("FGWRECRD"), (size_t)size / 2);
     assert_true(at != SIZE_MAX);
     fgw_xfree(bytes);
     overwrite(log, (off_t)at + 100, 10);
