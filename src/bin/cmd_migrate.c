@@ -8,15 +8,35 @@
 #include "base/fs.h"
 #include "bin/cql_settings.h"
 #include "bin/schema.h"
+#include "cluster/cluster.h"
 #include "event/fiber.h"
 
 #include <fcntl.h>
 #include <unistd.h>
 
-enum option { OPT_KEYSPACE, OPT_ALL, OPT_JSON, OPT_WAIT, OPT_TIMEOUT, OPT_TO, OPT_PHASE, OPT_DRY_RUN,
-              OPT_OUT_OF_ORDER, OPT_STRICT, OPT_APPLY, OPT_ADOPT, OPT_DROP_EMPTY, OPT_VERSION,
-              OPT_REASON, OPT_ACCEPT_DRIFT, OPT_EPOCH, OPT_EVEN_IF_ALIVE, OPT_IGNORE_NODES,
-              OPT_NODES, OPT_COUNT };
+enum option {
+    OPT_KEYSPACE,
+    OPT_ALL,
+    OPT_JSON,
+    OPT_WAIT,
+    OPT_TIMEOUT,
+    OPT_TO,
+    OPT_PHASE,
+    OPT_DRY_RUN,
+    OPT_OUT_OF_ORDER,
+    OPT_STRICT,
+    OPT_APPLY,
+    OPT_ADOPT,
+    OPT_DROP_EMPTY,
+    OPT_VERSION,
+    OPT_REASON,
+    OPT_ACCEPT_DRIFT,
+    OPT_EPOCH,
+    OPT_EVEN_IF_ALIVE,
+    OPT_IGNORE_NODES,
+    OPT_NODES,
+    OPT_COUNT
+};
 
 static const struct fgw_config_option OPTIONS[OPT_COUNT] = {
     [OPT_KEYSPACE] = {"keyspace", true, NULL, "only this keyspace"},
@@ -165,9 +185,8 @@ static void find_keyspaces(struct session *session)
     struct fgw_cql_result *result = NULL;
     struct fgw_error error;
     fgw_error_init(&error);
-    if (fgw_cql_query(session->run.client,
-                      "SELECT keyspace_name FROM system_schema.keyspaces", FGW_CQL_READ, NULL,
-                      &result, &error) != FGW_OK) {
+    if (fgw_cql_query(session->run.client, "SELECT keyspace_name FROM system_schema.keyspaces",
+                      FGW_CQL_READ, NULL, &result, &error) != FGW_OK) {
         return; /* the engine says what is wrong with the database */
     }
     while (fgw_cql_result_next(result)) {
@@ -194,16 +213,15 @@ static int add_nodes(struct session *session)
         char *text = fgw_arena_strdup(&session->arena, fgw_bytes_trim(id));
         char keyspace[FGW_CONFIG_KEYSPACE_SIZE];
         if (!fgw_config_node_id_valid(text)) {
-            return usage(fgw_arena_printf(&session->arena,
-                                          "--nodes: \"%s\" is no node id (1 to 32 of a-z 0-9 -)",
-                                          text));
+            return usage(fgw_arena_printf(
+                &session->arena, "--nodes: \"%s\" is no node id (1 to 32 of a-z 0-9 -)", text));
         }
         fgw_config_node_keyspace(text, keyspace);
         for (size_t i = 0; i < session->keyspaces.count; i++) {
             if (strcmp(session->keyspaces.items[i].name, keyspace) == 0) {
-                return usage(fgw_arena_printf(
-                    &session->arena, "--nodes: %s folds to keyspace %s, which is taken", text,
-                    keyspace));
+                return usage(fgw_arena_printf(&session->arena,
+                                              "--nodes: %s folds to keyspace %s, which is taken",
+                                              text, keyspace));
             }
         }
         fgw_schema_add(&session->arena, &session->keyspaces,
@@ -282,6 +300,17 @@ static void cannot_connect(struct session *session, enum fgw_err err, const stru
                   fgw_error_message(error), next);
 }
 
+/* Who makes the shared keyspace gives it its identity; one that has buckets already gets it from the
+ * server whose data they describe. */
+static enum fgw_err identify(struct session *session, struct fgw_error *error)
+{
+    uint8_t id[FGW_CLUSTER_ID_SIZE];
+    struct fgw_identify how = {.make = true};
+    enum fgw_err err =
+        fgw_cluster_identify(session->run.client, session->config.cql_keyspace, &how, id, error);
+    return err == FGW_ERR_NOT_FOUND ? FGW_OK : err;
+}
+
 static void run_session(void *arg)
 {
     struct session *session = arg;
@@ -299,12 +328,19 @@ static void run_session(void *arg)
         const struct fgw_migrate_report *report =
             fgw_schema_run(&session->run, &session->keyspaces.items[i], session->verb->command);
         worst = fgw_migrate_worse(worst, report->exit);
-        (void)json_array_append_new(session->documents, fgw_schema_report_json(
-                                                              report, fgw_role_name(session->config.role)));
+        (void)json_array_append_new(
+            session->documents,
+            fgw_schema_report_json(report, fgw_role_name(session->config.role)));
         fgw_schema_report_text(report, &session->text);
     }
     if (session->exit_code == FGW_EXIT_OK) {
         session->exit_code = (int)worst;
+    }
+    if (session->db_init && session->exit_code == FGW_EXIT_OK) {
+        err = identify(session, &error);
+        if (err != FGW_OK) {
+            cannot_connect(session, err, &error);
+        }
     }
     fgw_cql_client_free(session->run.client);
 }
@@ -312,9 +348,9 @@ static void run_session(void *arg)
 static void print_result(struct session *session)
 {
     if (session->options[OPT_JSON].value != NULL) {
-        json_t *all = json_pack("{s:i,s:s,s:i,s:O}", "schema_version", 1, "command",
-                                session->verb_name, "exit_code", session->exit_code, "keyspaces",
-                                session->documents);
+        json_t *all =
+            json_pack("{s:i,s:s,s:i,s:O}", "schema_version", 1, "command", session->verb_name,
+                      "exit_code", session->exit_code, "keyspaces", session->documents);
         if (session->error != NULL) {
             (void)json_object_set(all, "error", session->error);
         }
@@ -386,8 +422,10 @@ static int run_verb(const struct fgw_command *command, bool db_init)
     struct session session = {.db_init = db_init, .verb_name = "db-init"};
     const char *words[1] = {NULL};
     memcpy(session.options, OPTIONS, sizeof OPTIONS);
-    struct fgw_config_input input = {.options = session.options, .option_count = OPT_COUNT,
-                                     .positionals = words, .positional_max = db_init ? 0 : 1};
+    struct fgw_config_input input = {.options = session.options,
+                                     .option_count = OPT_COUNT,
+                                     .positionals = words,
+                                     .positional_max = db_init ? 0 : 1};
     if (fgw_command_config(command, &input, &session.config) != FGW_OK) {
         return FGW_EXIT_USAGE;
     }

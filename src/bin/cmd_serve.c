@@ -5,6 +5,8 @@
 
 #include "bin/credentials.h"
 #include "bin/database.h"
+#include "bin/purger.h"
+#include "bin/role_job.h"
 #include "bin/server.h"
 #include "bin/store.h"
 #include "blobs/local.h"
@@ -16,6 +18,7 @@ struct serve {
     struct fgw_storage *storage;
     struct fgw_blobs *blobs;
     struct fgw_meta *meta;
+    struct fgw_purger *purger;     /* of the embedded metadata */
     struct fgw_database *database; /* with FGW_META=cql; meta is its own then */
     struct fgw_s3 *s3;
     struct fgw_credentials credentials;
@@ -55,6 +58,45 @@ static void add_status(void *context, json_t *status)
     fgw_store_add_status(serve->storage, status);
 }
 
+/* Database and directory carry one cluster id, or nothing is served, and nothing swept. */
+static enum fgw_err check_cluster(struct serve *serve, struct fgw_error *error)
+{
+    uint8_t id[FGW_CLUSTER_ID_SIZE];
+    struct fgw_storage_stats stats;
+    const uint8_t *own = fgw_storage_cluster_id(serve->storage);
+    fgw_storage_stats(serve->storage, &stats);
+    struct fgw_identify how = {
+        .make = true, .own = own, .own_is_empty = stats.live_bytes + stats.dead_bytes == 0};
+    enum fgw_err err = fgw_database_identify(serve->database, &how, id, error);
+    if (err == FGW_ERR_NOT_FOUND) {
+        error->code = FGW_ERR_CONFIG; /* nothing to wait for: the text says what to do */
+        return FGW_ERR_CONFIG;
+    }
+    if (err != FGW_OK || memcmp(id, own, sizeof id) == 0) {
+        return err;
+    }
+    if (!how.own_is_empty) {
+        return fgw_error_set(error, FGW_ERR_CONFIG,
+                             "%s belongs to another cluster than keyspace %s: FGW_CQL_HOSTS, "
+                             "FGW_CQL_KEYSPACE or FGW_DATA is not the right one",
+                             serve->config.data_dir, serve->config.cql_keyspace);
+    }
+    return fgw_storage_join(serve->storage, id, error);
+}
+
+static void purge(void *context, struct fgw_purger *purger)
+{
+    uint64_t removed = 0;
+    (void)purger; /* a run takes as long as reading the open uploads */
+    enum fgw_err err = fgw_meta_rocks_purge(context, &removed);
+    if (err != FGW_OK) {
+        fgw_log_warn("metadata", "purge of completed uploads: %s", fgw_err_text(err));
+    } else if (removed > 0) {
+        fgw_log_info("metadata", "purge: removed %llu completed uploads",
+                     (unsigned long long)removed);
+    }
+}
+
 static int open_metadata(struct serve *serve)
 {
     struct fgw_error error;
@@ -63,10 +105,15 @@ static int open_metadata(struct serve *serve)
     if (serve->config.meta != FGW_CONFIG_META_CQL) {
         serve->meta = fgw_meta_rocks_new(serve->storage);
         fgw_storage_start_care(serve->storage, blob_live, serve->meta);
+        serve->purger = fgw_purger_start(fgw_server_workers(serve->server), purge, serve->meta);
         return FGW_EXIT_OK;
     }
     enum fgw_err err =
         fgw_database_open(&serve->config, serve->server, serve->blobs, &serve->database, &error);
+    if (err != FGW_OK) {
+        return fgw_exit_failed(err, &error);
+    }
+    err = check_cluster(serve, &error);
     if (err != FGW_OK) {
         return fgw_exit_failed(err, &error);
     }
@@ -113,6 +160,7 @@ static void close_all(struct serve *serve)
         fgw_storage_stop_care(serve->storage);
     }
     fgw_s3_free(serve->s3);
+    fgw_purger_stop(serve->purger);
     if (serve->database != NULL) {
         fgw_database_close(serve->database);
     } else if (serve->meta != NULL) {
@@ -123,6 +171,29 @@ static void close_all(struct serve *serve)
         fgw_storage_close(serve->storage);
     }
     fgw_server_free(serve->server);
+}
+
+int fgw_serve_job(const struct fgw_config *config, fgw_role_job *job, void *context)
+{
+    struct serve serve = {.config = *config};
+    serve.config.s3_listen.count = 0;
+    serve.config.ops_listen.count = 0;
+    int exit_code = fgw_server_start(&serve.config, "serve", &serve.server);
+    if (exit_code == FGW_EXIT_OK) {
+        exit_code = open_storage(&serve);
+        exit_code = exit_code == FGW_EXIT_OK ? open_metadata(&serve) : exit_code;
+        if (exit_code == FGW_EXIT_OK) {
+            struct fgw_role_parts parts = {.workers = fgw_server_workers(serve.server),
+                                           .meta = serve.meta,
+                                           .blobs = serve.blobs,
+                                           .root_access_key = serve.credentials.access_key,
+                                           .config = &serve.config};
+            exit_code = job(context, &parts);
+        }
+        fgw_server_stop(serve.server);
+        close_all(&serve);
+    }
+    return exit_code;
 }
 
 int fgw_cmd_serve(const struct fgw_command *command)

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "bin/cql_settings.h"
+#include "bin/purger.h"
 #include "bin/schema.h"
 #include "event/fiber.h"
 
@@ -12,7 +13,10 @@ enum {
     FIRST_WAIT_MS = 10000,
     CHECK_GOOD_MS = 5000,
     CHECK_BAD_MS = 1000,
-    DEGRADED_MS = 60000 /* ready for so long after the database was last good (cluster.md 7) */
+    DEGRADED_MS = 60000, /* ready for so long after the database was last good (cluster.md 7) */
+    IDENTIFY_MS = 30000,
+    PURGE_INTERVAL_MS = 24 * 3600 * 1000,
+    PURGE_PAUSE_MS = 100 /* 5,000 rows a second at most */
 };
 
 struct fgw_database {
@@ -23,6 +27,7 @@ struct fgw_database {
     enum fgw_migrate_exit schema;    /* of the migrations at start */
     struct fgw_cql_client **clients; /* one a worker */
     struct fgw_meta *meta;
+    struct fgw_purger *purger;
     struct fgw_error first_error; /* of worker 0's first wait */
     /* the watch over the database, on worker 0 */
     struct fgw_wait wake;
@@ -64,6 +69,32 @@ static void watch(void *arg)
         }
     }
     fgw_wait_signal(&database->ended);
+}
+
+/* -- rows that nobody needs any more --------------------------------------------------------------- */
+
+static void purge(void *context, struct fgw_purger *purger)
+{
+    struct fgw_database *database = context;
+    struct fgw_meta_cql_purge options = {
+        .pause_ms = PURGE_PAUSE_MS, .stop = fgw_purger_stopping, .context = purger};
+    struct fgw_meta_cql_purged done;
+    struct fgw_error error;
+    bool mine = false;
+    fgw_error_init(&error);
+    enum fgw_err err = fgw_meta_cql_purge_claim(database->meta, PURGE_INTERVAL_MS, &mine, &error);
+    if (err == FGW_OK && mine) {
+        err = fgw_meta_cql_purge(database->meta, &options, &done, &error);
+        fgw_log_info("metadata",
+                     "purge: %llu rows seen, removed %llu heads, %llu versions, %llu uploads; %llu "
+                     "uploads carried to their end",
+                     (unsigned long long)done.rows, (unsigned long long)done.heads,
+                     (unsigned long long)done.versions, (unsigned long long)done.uploads,
+                     (unsigned long long)done.finished);
+    }
+    if (err != FGW_OK && err != FGW_ERR_CANCELLED) {
+        fgw_log_warn("metadata", "purge: %s", fgw_error_message(&error));
+    }
 }
 
 /* -- life ----------------------------------------------------------------------------------------- */
@@ -176,8 +207,43 @@ enum fgw_err fgw_database_open(const struct fgw_config *config, struct fgw_serve
         fgw_database_close(database);
         return FGW_ERR_AGAIN;
     }
+    database->purger = fgw_purger_start(database->workers, purge, database);
     *out_database = database;
     return FGW_OK;
+}
+
+struct identification {
+    struct fgw_database *database;
+    const struct fgw_identify *how;
+    uint8_t *out_id;
+    struct fgw_error *error;
+    enum fgw_err err;
+};
+
+static void identify(void *arg, unsigned index)
+{
+    struct identification *self = arg;
+    if (index != 0) {
+        return;
+    }
+    uint64_t limit_ms = fgw_clock_boot_ms() + IDENTIFY_MS;
+    do {
+        self->err =
+            fgw_cluster_identify(self->database->clients[0], self->database->settings->cql_keyspace,
+                                 self->how, self->out_id, self->error);
+        if (self->err == FGW_OK || self->err == FGW_ERR_NOT_FOUND) {
+            return;
+        }
+        fgw_fiber_sleep_ms(CHECK_BAD_MS);
+    } while (fgw_clock_boot_ms() < limit_ms);
+}
+
+enum fgw_err fgw_database_identify(struct fgw_database *database, const struct fgw_identify *how,
+                                   uint8_t out_id[FGW_CLUSTER_ID_SIZE], struct fgw_error *error)
+{
+    struct identification self = {database, how, out_id, error, FGW_ERR_UNAVAILABLE};
+    fgw_workers_run(database->workers, identify, &self);
+    return self.err;
 }
 
 struct fgw_meta *fgw_database_meta(struct fgw_database *database)
@@ -190,6 +256,7 @@ void fgw_database_close(struct fgw_database *database)
     if (database == NULL) {
         return;
     }
+    fgw_purger_stop(database->purger);
     fgw_workers_run(database->workers, stop_worker, database);
     database->meta->ops->free(database->meta);
     fgw_cql_config_free(database->config);

@@ -4,6 +4,7 @@
 #define FGW_BIN_DATABASE_H
 
 #include "bin/server.h"
+#include "cluster/cluster.h"
 #include "meta/cql/cql.h"
 
 struct fgw_database;
@@ -17,6 +18,11 @@ enum fgw_err fgw_database_open(const struct fgw_config *config, struct fgw_serve
                                struct fgw_error *error) FGW_MUST_CHECK;
 /* The client of the calling worker; context: the database. */
 struct fgw_cql_client *fgw_database_client(void *database);
+/* The cluster id of the database, made as `how` says; waits for an answer up to 30 s. From a thread
+ * that is no worker. */
+enum fgw_err fgw_database_identify(struct fgw_database *database, const struct fgw_identify *how,
+                                   uint8_t out_id[FGW_CLUSTER_ID_SIZE],
+                                   struct fgw_error *error) FGW_MUST_CHECK;
 struct fgw_meta *fgw_database_meta(struct fgw_database *database);
 /* Is a replica set on this process's store? HERE, ELSEWHERE, or UNDECIDED when the set is unknown. */
 typedef enum fgw_storage_liveness fgw_database_here_fn(void *context, uint64_t set);

@@ -19,9 +19,18 @@ struct fgw_cluster;
 
 enum { FGW_CLUSTER_ID_SIZE = 16, FGW_CLUSTER_BEAT_MS = 5000, FGW_CLUSTER_POLL_MS = 2000 };
 
-/* The identity of the database: read, or made once if `create` (by whoever finds none). One fiber.
- * FGW_ERR_NOT_FOUND: tables or id are not there yet, with a text that says which. */
-enum fgw_err fgw_cluster_identify(struct fgw_cql_client *client, const char *keyspace, bool create,
+/* The identity of the database (metadata.md section 8). */
+struct fgw_identify {
+    bool make;          /* where there is none: one may be made */
+    const uint8_t *own; /* cluster id of this process's data directory; NULL: none, or a new one */
+    bool own_is_empty;  /* that directory holds nothing */
+};
+/* Reads it, or makes it, once, whoever comes first: a directory's own id goes into a database that
+ * has buckets (it lost the row, or was never marked) or with a directory that is empty; a random one
+ * into a database without buckets. One fiber. FGW_ERR_NOT_FOUND: tables or id are not there, and why
+ * none is made; whether the id is the directory's the caller compares. */
+enum fgw_err fgw_cluster_identify(struct fgw_cql_client *client, const char *keyspace,
+                                  const struct fgw_identify *how,
                                   uint8_t out_id[FGW_CLUSTER_ID_SIZE],
                                   struct fgw_error *error) FGW_MUST_CHECK;
 

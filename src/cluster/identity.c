@@ -1,5 +1,6 @@
-/* identity.c: the cluster id of the database (design/metadata.md section 8): made once, by INSERT IF
- * NOT EXISTS; whoever comes second reads what the first wrote. */
+/* identity.c: the cluster id of the database (design/metadata.md section 8): the row `cluster` of the
+ * table map, and no other place; made once, by INSERT IF NOT EXISTS; whoever comes second reads what
+ * the first wrote. */
 #include <stdio.h>
 
 #include "base/encode.h"
@@ -45,14 +46,12 @@ static enum fgw_err read_id(struct fgw_cql_client *client, const char *keyspace,
 }
 
 static enum fgw_err make_id(struct fgw_cql_client *client, const char *keyspace,
-                            struct fgw_error *error)
+                            const uint8_t id[FGW_CLUSTER_ID_SIZE], struct fgw_error *error)
 {
     char text[TEXT_SIZE];
     char hex[2 * FGW_CLUSTER_ID_SIZE + 1] = {0};
-    uint8_t id[FGW_CLUSTER_ID_SIZE];
     struct fgw_cql_result *result;
-    fgw_rng_fill(id, sizeof id);
-    fgw_hex_encode(fgw_bytes(id, sizeof id), hex);
+    fgw_hex_encode(fgw_bytes(id, FGW_CLUSTER_ID_SIZE), hex);
     (void)snprintf(text, sizeof text,
                    "INSERT INTO %s.map (id, version, data) VALUES ('cluster', 1, 0x%s) "
                    "IF NOT EXISTS",
@@ -65,21 +64,62 @@ static enum fgw_err make_id(struct fgw_cql_client *client, const char *keyspace,
     return err == FGW_ERR_UNKNOWN_OUTCOME ? FGW_OK : err;
 }
 
-enum fgw_err fgw_cluster_identify(struct fgw_cql_client *client, const char *keyspace, bool create,
-                                  uint8_t out_id[FGW_CLUSTER_ID_SIZE], struct fgw_error *error)
+static enum fgw_err any_bucket(struct fgw_cql_client *client, const char *keyspace, bool *out_any,
+                               struct fgw_error *error)
 {
     char text[TEXT_SIZE];
-    enum fgw_err err = read_id(client, keyspace, out_id, error);
-    if (err != FGW_ERR_NOT_FOUND || !create) {
-        return err;
-    }
-    /* the table itself may be what is missing */
     struct fgw_cql_result *result;
-    (void)snprintf(text, sizeof text, "SELECT id FROM %s.map LIMIT 1", keyspace);
-    if (fgw_cql_query(client, text, FGW_CQL_READ, NULL, &result, NULL) != FGW_OK) {
+    (void)snprintf(text, sizeof text, "SELECT name FROM %s.buckets LIMIT 1", keyspace);
+    enum fgw_err err = fgw_cql_query(client, text, FGW_CQL_READ, NULL, &result, error);
+    if (err == FGW_OK) {
+        *out_any = fgw_cql_result_next(result);
+        fgw_cql_result_free(result);
+    }
+    return err;
+}
+
+/* Nothing may be served, and above all nothing swept, by a directory beside a database that is not
+ * its own: an empty one names nothing, and everything would count as garbage. */
+static enum fgw_err choose_id(const struct fgw_identify *how, const char *keyspace, bool buckets,
+                              uint8_t out_id[FGW_CLUSTER_ID_SIZE], struct fgw_error *error)
+{
+    if (how->own != NULL && !how->own_is_empty && !buckets) {
+        return fgw_error_set(error, FGW_ERR_NOT_FOUND,
+                             "keyspace %s has neither buckets nor a cluster id, and the data "
+                             "directory holds data: is it the right database?",
+                             keyspace);
+    }
+    if (how->own == NULL && buckets) {
+        return fgw_error_set(error, FGW_ERR_NOT_FOUND,
+                             "keyspace %s has buckets and no cluster id: start the server whose "
+                             "data it describes first, which writes its own",
+                             keyspace);
+    }
+    if (how->own != NULL) {
+        memcpy(out_id, how->own, FGW_CLUSTER_ID_SIZE);
+    } else {
+        fgw_rng_fill(out_id, FGW_CLUSTER_ID_SIZE);
+    }
+    return FGW_OK;
+}
+
+enum fgw_err fgw_cluster_identify(struct fgw_cql_client *client, const char *keyspace,
+                                  const struct fgw_identify *how,
+                                  uint8_t out_id[FGW_CLUSTER_ID_SIZE], struct fgw_error *error)
+{
+    uint8_t id[FGW_CLUSTER_ID_SIZE];
+    bool buckets = false;
+    enum fgw_err err = read_id(client, keyspace, out_id, error);
+    if (err != FGW_ERR_NOT_FOUND || !how->make) {
         return err;
     }
-    fgw_cql_result_free(result);
-    err = make_id(client, keyspace, error);
+    /* the tables themselves may be what is missing */
+    if (any_bucket(client, keyspace, &buckets, NULL) != FGW_OK) {
+        return err;
+    }
+    err = choose_id(how, keyspace, buckets, id, error);
+    if (err == FGW_OK) {
+        err = make_id(client, keyspace, id, error);
+    }
     return err == FGW_OK ? read_id(client, keyspace, out_id, error) : err;
 }

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "cql/client_internal.h"
+#include "cql/wire.h"
 
 enum {
     TRIES_MAX = 5,
@@ -27,7 +28,8 @@ struct run {
     enum fgw_cql_consistency consistency;
     struct fgw_cql_pin *pin;
     struct fgw_buf params;
-    uint8_t *kinds; /* enum fgw_cql_value_kind of each value */
+    size_t unpaged_len; /* of params without the paging state, which stands last in a read's */
+    uint8_t *kinds;     /* enum fgw_cql_value_kind of each value */
     size_t value_count;
     uint64_t deadline_ms;
     unsigned tries;
@@ -292,12 +294,32 @@ static enum fgw_err take_conn(struct run *run, struct cql_conn **out_conn, struc
     return FGW_OK;
 }
 
+/* A page may be empty with more to come, on YCQL even where there is one row at most: no caller is
+ * handed such a page. The parameters then ask for the next one. */
+static bool turn_empty_page(struct run *run, const struct fgw_cql_response *response)
+{
+    const struct fgw_cql_rows *rows = &response->rows;
+    if (run->statement->kind != FGW_CQL_READ || response->kind != FGW_CQL_RESULT_ROWS ||
+        rows->row_count > 0 || !rows->has_more || rows->paging_state.len == 0) {
+        return false;
+    }
+    run->params.len = run->unpaged_len;
+    run->params.ptr[2] |= FGW_CQL_QUERY_PAGING_STATE;
+    fgw_cql_put_bytes(&run->params, rows->paging_state);
+    return true;
+}
+
 static enum fgw_err run_tries(struct run *run, struct fgw_cql_result **out_result,
                               struct fgw_error *error)
 {
     for (;;) {
         struct cql_conn *conn = NULL;
-        enum fgw_err err = take_conn(run, &conn, error);
+        enum fgw_err err = fgw_buf_status(&run->params);
+        if (err != FGW_OK || strlen(run->statement->text) > FGW_CQL_REQUEST_MAX) {
+            return fgw_error_set(error, FGW_ERR_TOO_LARGE, "%s: the request exceeds %d bytes",
+                                 run->statement->name, FGW_CQL_REQUEST_MAX);
+        }
+        err = take_conn(run, &conn, error);
         if (err != FGW_OK) {
             return err;
         }
@@ -308,6 +330,10 @@ static enum fgw_err run_tries(struct run *run, struct fgw_cql_result **out_resul
                           : send_and_wait(run, conn, fgw_bytes(NULL, 0), deadline_ms, error);
         bool again = decide(run, conn->node, &outcome, &err);
         fgw_cql_conn_unref(conn);
+        if (outcome.kind == OUTCOME_RESULT && turn_empty_page(run, outcome.response)) {
+            fgw_cql_response_free(outcome.response);
+            continue;
+        }
         if (outcome.kind == OUTCOME_RESULT) {
             *out_result = fgw_cql_result_new(outcome.response);
             return FGW_OK;
@@ -367,6 +393,8 @@ static void run_encode(struct run *run, const struct fgw_cql_value *values, size
         .value_count = value_count,
     };
     fgw_cql_encode_params(&run->params, &params);
+    run->unpaged_len =
+        run->params.len - (params.paging_state.len > 0 ? 4 + params.paging_state.len : 0);
     run->value_count = value_count;
     run->kinds = fgw_xmalloc(value_count + 1);
     for (size_t i = 0; i < value_count; i++) {
@@ -395,13 +423,7 @@ static enum fgw_err run_finish(struct run *run, struct fgw_cql_result **out_resu
     }
     fgw_error_init(error);
     uint64_t start_ns = fgw_clock_boot_ns();
-    enum fgw_err err = fgw_buf_status(&run->params);
-    if (err != FGW_OK || strlen(run->statement->text) > FGW_CQL_REQUEST_MAX) {
-        err = fgw_error_set(error, FGW_ERR_TOO_LARGE, "%s: the request exceeds %d bytes",
-                            run->statement->name, FGW_CQL_REQUEST_MAX);
-    } else {
-        err = run_tries(run, out_result, error);
-    }
+    enum fgw_err err = run_tries(run, out_result, error);
     count_latency(&client->counters, (fgw_clock_boot_ns() - start_ns) / 1000);
     client->counters.calls++;
     client->counters.failed += err != FGW_OK;

@@ -25,9 +25,19 @@ static enum fgw_err ask(struct cql_conn *conn, struct fgw_buf *request, uint64_t
         (void)fgw_error_set(error, FGW_ERR_UNAVAILABLE, "the connection broke while sending");
         return FGW_ERR_UNAVAILABLE;
     }
-    err = fgw_cql_conn_read_response(conn, deadline_ms, out_response, error);
-    FGW_CHECK(err != FGW_OK || *out_response != NULL);
-    return err;
+    for (;;) {
+        struct fgw_cql_response *response = NULL;
+        err = fgw_cql_conn_read_response(conn, deadline_ms, &response, error);
+        if (err != FGW_OK) {
+            return err;
+        }
+        FGW_CHECK(response != NULL);
+        if (response->stream >= 0) {
+            *out_response = response;
+            return FGW_OK;
+        }
+        fgw_cql_response_free(response); /* an event */
+    }
 }
 
 /* A server that hangs up on the first frame is no CQL server, or shuts down. */

@@ -27,7 +27,7 @@ struct fgw_cql_result *fgw_cql_result_new(struct fgw_cql_response *response);
 void fgw_cql_result_free(struct fgw_cql_result *result);
 
 /* Rows of this page; 0 for results of other kinds. Never the end of a listing: pages may be short
- * or empty with more to come. */
+ * with more to come (empty ones the client turns over by itself). */
 size_t fgw_cql_result_row_count(const struct fgw_cql_result *result);
 bool fgw_cql_result_has_more(const struct fgw_cql_result *result);
 /* For the next page of the same statement; empty without one. */

@@ -88,7 +88,6 @@ static enum fgw_migrate_exit write_forced(struct fgw_migrate_engine *e)
         (void)fgw_migrate_judge(e, &adoption);
         state = (struct fgw_migrate_state_row){.format = 1, .min_compat = adoption.min_compat};
         fgw_migrate_copy_text(state.set_name, sizeof state.set_name, e->set->name);
-        e->ops->random(e->context, state.cluster_id.bytes, sizeof state.cluster_id.bytes);
     }
     state.version = e->options.version;
     fgw_migrate_copy_text(state.how, sizeof state.how, "forced");

@@ -334,7 +334,6 @@ enum fgw_migrate_exit fgw_migrate_adopt(struct fgw_migrate_engine *e,
         .format = 1, .version = adoption->version, .min_compat = adoption->min_compat};
     fgw_migrate_copy_text(state.set_name, sizeof state.set_name, e->set->name);
     fgw_migrate_copy_text(state.how, sizeof state.how, adoption->how);
-    e->ops->random(e->context, state.cluster_id.bytes, sizeof state.cluster_id.bytes);
     fgw_migrate_point(e, FGW_MIGRATE_AT_STATE_NEW);
     enum fgw_migrate_exit exit = fgw_migrate_put_state(e, &state);
     if (exit == FGW_MIGRATE_EXIT_OK) {

@@ -65,7 +65,7 @@ enum {
 
 struct fgw_migrate_state_row {
     char set_name[16];
-    struct fgw_migrate_uuid cluster_id;
+    struct fgw_migrate_uuid cluster_id; /* not used: carried over, zero in new rows */
     int32_t format;
     int64_t version;
     int64_t min_compat;

@@ -218,9 +218,15 @@ static enum fgw_err apply_group_gone(struct fgw_apply *apply, struct fgw_bytes v
     if (!fgw_take_uvarint(&value, &group) || value.len > 0) {
         return FGW_ERR_CORRUPT;
     }
+    struct fgw_group_row row;
     struct fgw_row_key key = fgw_row_key_group(group);
-    fgw_apply_delete(apply, &key);
-    return FGW_OK;
+    struct fgw_apply_group *count = count_of(apply, group);
+    enum fgw_err err = get_group(apply, group, &row);
+    if (err == FGW_OK && row.live_blocks + (uint64_t)count->blocks == 0) {
+        *count = apply->groups[--apply->group_count];
+        fgw_apply_delete(apply, &key);
+    }
+    return err;
 }
 
 static enum fgw_err apply_item(struct fgw_apply *apply, const struct fgw_tlv_item *item)
@@ -239,6 +245,8 @@ static enum fgw_err apply_item(struct fgw_apply *apply, const struct fgw_tlv_ite
         return fgw_apply_blob_hold(apply, item->value);
     case FGW_ITEM_RELEASE:
         return fgw_apply_release(apply, item->value);
+    case FGW_ITEM_CONFIRM:
+        return fgw_apply_confirm(apply, item->value);
     case FGW_ITEM_RELEASE_OWNER:
         return apply_owner_queue(apply, item->value, false);
     case FGW_ITEM_HOLD_DONE:

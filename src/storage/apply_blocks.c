@@ -277,6 +277,7 @@ enum fgw_err fgw_apply_move(struct fgw_apply *apply, struct fgw_bytes value)
         return err == FGW_ERR_NOT_FOUND ? FGW_OK : err;
     }
     move_row(apply, &row, move.to_group, move.to_offset);
+    fgw_apply_count_written(apply, move.to_group, row.len);
     put_block(apply, &key, &row);
     return FGW_OK;
 }

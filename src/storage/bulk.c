@@ -11,8 +11,8 @@
 #include "event/fiber.h"
 
 enum {
-    APPENDS_MAX = 32,                      /* blocks of one write call */
-    WRITEBACK_STEP = 4 * 1024 * 1024,      /* start writing back early: a sync has less to do */
+    APPENDS_MAX = 32,                 /* blocks of one write call */
+    WRITEBACK_STEP = 4 * 1024 * 1024, /* start writing back early: a sync has less to do */
 };
 
 struct fgw_bulk_file {
@@ -20,9 +20,9 @@ struct fgw_bulk_file {
     uint64_t group;
     int fd;
     /* under the lock */
-    unsigned refs;     /* appender, writers with unheld blocks, queued syncs */
-    uint64_t end;      /* written */
-    uint64_t synced;   /* durable */
+    unsigned refs;   /* appender, writers with unheld blocks, queued syncs */
+    uint64_t end;    /* written */
+    uint64_t synced; /* durable */
     bool poisoned;
     /* the appender's */
     uint64_t writeback; /* handed to the disk up to here */
@@ -30,7 +30,7 @@ struct fgw_bulk_file {
 
 struct append {
     struct fgw_list node;
-    const struct fgw_storage_block *block;
+    const struct fgw_storage_block *block; /* NULL: leave group place.group */
     struct fgw_bulk_place place;
     enum fgw_err result;
     struct fgw_wait wait;
@@ -99,9 +99,9 @@ static enum fgw_err create_file(struct fgw_bulk *bulk, struct fgw_bulk_file **ou
     uint64_t id = atomic_fetch_add(bulk->options.last_group, 1) + 1;
     fgw_buf_init(&payload, 0);
     fgw_item_put_u64(&payload, FGW_ITEM_RUNNING_MS, 0);
-    enum fgw_err err = fgw_group_create(bulk->options.dir->tmp, bulk->options.dir->groups, id,
-                                        &bulk->options.sealer, &head, fgw_buf_bytes(&payload), &fd,
-                                        &end);
+    enum fgw_err err =
+        fgw_group_create(bulk->options.dir->tmp, bulk->options.dir->groups, id,
+                         &bulk->options.sealer, &head, fgw_buf_bytes(&payload), &fd, &end);
     fgw_buf_deinit(&payload);
     if (err == FGW_OK) {
         *out_file = add_file(bulk, id, fd, end);
@@ -205,12 +205,29 @@ static size_t take_appends(struct fgw_bulk *bulk, struct append **out)
     while (fgw_list_empty(&bulk->lock.appends) && !bulk->lock.stopping) {
         (void)pthread_cond_wait(&bulk->lock.append_work, &bulk->lock.mutex);
     }
-    struct fgw_list *node;
-    while (count < APPENDS_MAX && (node = fgw_list_pop_front(&bulk->lock.appends)) != NULL) {
-        out[count++] = FGW_CONTAINER_OF(node, struct append, node);
+    bool block = true;
+    while (count < APPENDS_MAX && block && !fgw_list_empty(&bulk->lock.appends)) {
+        struct append *append = FGW_CONTAINER_OF(bulk->lock.appends.next, struct append, node);
+        block = append->block != NULL;
+        if (block || count == 0) { /* a wish to leave the group comes alone */
+            fgw_list_remove(&append->node);
+            out[count++] = append;
+        }
     }
     (void)pthread_mutex_unlock(&bulk->lock.mutex);
     return count;
+}
+
+static enum fgw_err append_all(struct fgw_bulk *bulk, struct append **appends, size_t count)
+{
+    if (appends[0]->block == NULL) {
+        if (bulk->current != NULL && bulk->current->group == appends[0]->place.group) {
+            leave_current(bulk, false);
+        }
+        return FGW_OK;
+    }
+    enum fgw_err err = prepare_current(bulk);
+    return err == FGW_OK ? write_blocks(bulk, appends, count) : err;
 }
 
 static void *appender_main(void *arg)
@@ -220,10 +237,7 @@ static void *appender_main(void *arg)
     size_t count;
     (void)pthread_setname_np(pthread_self(), "bulk-append");
     while ((count = take_appends(bulk, appends)) > 0) {
-        enum fgw_err err = prepare_current(bulk);
-        if (err == FGW_OK) {
-            err = write_blocks(bulk, appends, count);
-        }
+        enum fgw_err err = append_all(bulk, appends, count);
         for (size_t i = 0; i < count; i++) {
             appends[i]->result = err;
             fgw_wait_signal_remote(&appends[i]->wait);
@@ -233,16 +247,27 @@ static void *appender_main(void *arg)
     return NULL;
 }
 
+static void ask_appender(struct fgw_bulk *bulk, struct append *append)
+{
+    fgw_wait_init(&append->wait, 1);
+    (void)pthread_mutex_lock(&bulk->lock.mutex);
+    fgw_list_push_back(&bulk->lock.appends, &append->node);
+    (void)pthread_cond_signal(&bulk->lock.append_work);
+    (void)pthread_mutex_unlock(&bulk->lock.mutex);
+    fgw_wait_for(&append->wait);
+}
+
+void fgw_bulk_seal(struct fgw_bulk *bulk, uint64_t group)
+{
+    struct append append = {.place.group = group};
+    ask_appender(bulk, &append);
+}
+
 enum fgw_err fgw_bulk_append(struct fgw_bulk *bulk, const struct fgw_storage_block *block,
                              struct fgw_bulk_place *out_place)
 {
     struct append append = {.block = block};
-    fgw_wait_init(&append.wait, 1);
-    (void)pthread_mutex_lock(&bulk->lock.mutex);
-    fgw_list_push_back(&bulk->lock.appends, &append.node);
-    (void)pthread_cond_signal(&bulk->lock.append_work);
-    (void)pthread_mutex_unlock(&bulk->lock.mutex);
-    fgw_wait_for(&append.wait);
+    ask_appender(bulk, &append);
     if (append.result == FGW_OK) {
         *out_place = append.place;
     }
@@ -252,7 +277,8 @@ enum fgw_err fgw_bulk_append(struct fgw_bulk *bulk, const struct fgw_storage_blo
 /* -- syncing ------------------------------------------------------------------------------------- */
 
 /* Takes all waits of one file; NULL when stopping. */
-static struct fgw_bulk_file *take_syncs(struct fgw_bulk *bulk, struct fgw_list *out, uint64_t *out_end)
+static struct fgw_bulk_file *take_syncs(struct fgw_bulk *bulk, struct fgw_list *out,
+                                        uint64_t *out_end)
 {
     (void)pthread_mutex_lock(&bulk->lock.mutex);
     while (fgw_list_empty(&bulk->lock.syncs) && !bulk->lock.stopping) {

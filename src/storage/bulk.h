@@ -40,8 +40,12 @@ struct fgw_bulk_place {
 enum fgw_err fgw_bulk_append(struct fgw_bulk *bulk, const struct fgw_storage_block *block,
                              struct fgw_bulk_place *out_place) FGW_MUST_CHECK;
 /* Waits until everything of the file below `end` is durable. FGW_ERR_IO when that failed. */
-enum fgw_err fgw_bulk_sync(struct fgw_bulk *bulk, struct fgw_bulk_file *file, uint64_t end) FGW_MUST_CHECK;
+enum fgw_err fgw_bulk_sync(struct fgw_bulk *bulk, struct fgw_bulk_file *file,
+                           uint64_t end) FGW_MUST_CHECK;
 void fgw_bulk_unref(struct fgw_bulk *bulk, struct fgw_bulk_file *file);
+/* The next block goes to a new group if the one being appended to is still this one. Waits until the
+ * appender has left it. */
+void fgw_bulk_seal(struct fgw_bulk *bulk, uint64_t group);
 /* Is the group being appended to, or does a writer have unheld blocks in it? */
 bool fgw_bulk_busy(struct fgw_bulk *bulk, uint64_t group);
 

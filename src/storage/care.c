@@ -149,6 +149,11 @@ static uint64_t sweep_holds(struct fgw_care *care)
     return fgw_sweep_care(care->storage, care->live, care->live_context);
 }
 
+static uint64_t compact_groups(struct fgw_care *care)
+{
+    return fgw_compact_care(care->storage);
+}
+
 /* -- hints --------------------------------------------------------------------------------------- */
 
 static struct hint *next_hint(struct fgw_care *care)
@@ -158,6 +163,11 @@ static struct hint *next_hint(struct fgw_care *care)
     care->hints.count -= node != NULL ? 1 : 0;
     (void)pthread_mutex_unlock(&care->hints.mutex);
     return node == NULL ? NULL : FGW_CONTAINER_OF(node, struct hint, node);
+}
+
+static uint64_t ask_pending(struct fgw_care *care)
+{
+    return fgw_pending_care(care->storage, care->live, care->live_context);
 }
 
 /* What fails is left to the sweeper. */
@@ -295,9 +305,10 @@ static void *thread_main(void *arg)
 struct fgw_care *fgw_care_new(struct fgw_storage *storage)
 {
     static uint64_t (*const RUN[FGW_CARE_JOBS])(struct fgw_care *) = {
-        [FGW_CARE_SYNC] = sync_index,    [FGW_CARE_RELEASE] = release_dead,
-        [FGW_CARE_HINTS] = follow_hints, [FGW_CARE_FIGURES] = count_figures,
-        [FGW_CARE_SWEEP] = sweep_holds,  [FGW_CARE_CHECKPOINT] = write_checkpoint,
+        [FGW_CARE_SYNC] = sync_index,        [FGW_CARE_RELEASE] = release_dead,
+        [FGW_CARE_HINTS] = follow_hints,     [FGW_CARE_FIGURES] = count_figures,
+        [FGW_CARE_SWEEP] = sweep_holds,      [FGW_CARE_CHECKPOINT] = write_checkpoint,
+        [FGW_CARE_COMPACT] = compact_groups, [FGW_CARE_PENDING] = ask_pending,
     };
     struct fgw_care *care = fgw_xcalloc(1, sizeof *care);
     care->storage = storage;

@@ -13,7 +13,9 @@ enum fgw_care_job {
     FGW_CARE_HINTS,
     FGW_CARE_FIGURES,
     FGW_CARE_SWEEP,
+    FGW_CARE_PENDING,
     FGW_CARE_CHECKPOINT,
+    FGW_CARE_COMPACT,
     FGW_CARE_JOBS
 };
 

@@ -353,7 +353,8 @@ static bool is_due(struct fgw_storage *storage)
                             : kv.live_table_bytes;
     uint64_t behind =
         storage->checkpoint.log_bytes + committer.record_bytes - storage->checkpoint.record_bytes;
-    return storage->checkpoint.damaged_id != 0 ||
+    bool wanted = atomic_exchange(&storage->checkpoint.wanted, false);
+    return wanted || storage->checkpoint.damaged_id != 0 ||
            behind > (metadata / 2 > least ? metadata / 2 : least);
 }
 

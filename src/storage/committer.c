@@ -728,6 +728,11 @@ void fgw_committer_stop(struct fgw_committer *committer)
     fgw_xfree(committer);
 }
 
+void fgw_committer_seal(struct fgw_committer *committer, uint64_t group)
+{
+    atomic_store(&committer->log.seal_wanted, group);
+}
+
 void fgw_committer_stats(struct fgw_committer *committer, struct fgw_committer_stats *out_stats)
 {
     *out_stats =

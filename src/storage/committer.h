@@ -48,6 +48,9 @@ void fgw_committer_stop(struct fgw_committer *committer);
 /* From any thread: request->loop's task comes back with the result. */
 void fgw_committer_push(struct fgw_committer *committer, struct fgw_request *request);
 
+/* The next batch goes to a new log group if the one being written is still this one. Any thread. */
+void fgw_committer_seal(struct fgw_committer *committer, uint64_t group);
+
 struct fgw_committer_stats {
     uint64_t batches, operations, syncs, sync_ns_total, applied_batch, last_batch;
     uint64_t log_group, log_end;

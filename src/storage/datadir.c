@@ -55,7 +55,8 @@ static bool unseal_text(struct fgw_bytes *text)
 }
 
 /* Takes "name value" off the front of *text. */
-static bool take_line(struct fgw_bytes *text, struct fgw_bytes *out_name, struct fgw_bytes *out_value)
+static bool take_line(struct fgw_bytes *text, struct fgw_bytes *out_name,
+                      struct fgw_bytes *out_value)
 {
     struct fgw_bytes line;
     if (text->len == 0 || !fgw_bytes_split(text, '\n', &line)) {
@@ -94,8 +95,8 @@ static enum fgw_err write_text(struct fgw_datadir *dir, const char *name, struct
                                struct fgw_error *error)
 {
     seal_text(text);
-    enum fgw_err err = fgw_fs_create_durable(dir->tmp, dir->root, name, fgw_buf_bytes(text), 0600,
-                                             NULL);
+    enum fgw_err err =
+        fgw_fs_create_durable(dir->tmp, dir->root, name, fgw_buf_bytes(text), 0600, NULL);
     return err == FGW_OK ? err : fail_errno(dir, "write a file", error);
 }
 
@@ -166,6 +167,34 @@ static enum fgw_err parse_format(struct fgw_datadir *dir, struct fgw_bytes text,
     return check_versions(dir, versions[0], versions[1], error);
 }
 
+enum fgw_err fgw_datadir_peek(const char *path, uint8_t out_cluster_id[FGW_RECORD_ID_SIZE],
+                              struct fgw_error *error)
+{
+    struct fgw_datadir dir = {.path = fgw_xstrdup(path), .root = -1};
+    struct fgw_buf text;
+    fgw_buf_init(&text, TEXT_MAX);
+    enum fgw_err err = FGW_ERR_NOT_FOUND;
+    dir.root = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir.root < 0 && errno != ENOENT) {
+        err = fail_errno(&dir, "open", error);
+    } else if (dir.root >= 0) {
+        err = read_text(&dir, "FORMAT", &text, error);
+    }
+    if (err == FGW_OK) {
+        err = parse_format(&dir, fgw_buf_bytes(&text), error);
+    }
+    if (err == FGW_OK) {
+        memcpy(out_cluster_id, dir.cluster_id, sizeof dir.cluster_id);
+    }
+    fgw_buf_deinit(&text);
+    if (dir.root >= 0) {
+        (void)close(dir.root);
+    }
+    fgw_xfree(dir.store_ids);
+    fgw_xfree(dir.path);
+    return err;
+}
+
 enum fgw_err fgw_datadir_commit(struct fgw_datadir *dir, struct fgw_error *error)
 {
     struct fgw_buf text;
@@ -206,8 +235,8 @@ static enum fgw_err parse_keys(struct fgw_datadir *dir, struct fgw_bytes text,
 {
     struct fgw_bytes name;
     struct fgw_bytes value;
-    bool ok = unseal_text(&text) && take_line(&text, &name, &value) &&
-              fgw_bytes_eq_str(name, "fgw-keys");
+    bool ok =
+        unseal_text(&text) && take_line(&text, &name, &value) && fgw_bytes_eq_str(name, "fgw-keys");
     while (ok && take_line(&text, &name, &value)) {
         ok = !fgw_bytes_eq_str(name, "key") || key_item(&dir->keyring, value);
     }
@@ -310,8 +339,9 @@ static enum fgw_err each_entry(struct fgw_datadir *dir, int fd, entry_fn *fn,
 static enum fgw_err check_own_entry(struct fgw_datadir *dir, const char *name,
                                     struct fgw_error *error)
 {
-    static const char *const OWN[] = {"LOCK",   "keys",        "tmp",        "groups",   "pieces",
-                                      "checkpoints", "credentials", "admin.sock", "lost+found"};
+    static const char *const OWN[] = {"LOCK",        "keys",       "tmp",
+                                      "groups",      "pieces",     "checkpoints",
+                                      "credentials", "admin.sock", "lost+found"};
     for (size_t i = 0; i < FGW_COUNT_OF(OWN); i++) {
         if (strcmp(OWN[i], name) == 0) {
             return FGW_OK;
@@ -404,8 +434,8 @@ static enum fgw_err begin_fresh(struct fgw_datadir *dir, const uint8_t *cluster_
     if (err == FGW_OK) {
         err = each_entry(dir, dir->groups, drop_empty_group, error);
     }
-    if (err == FGW_OK && (fgw_fs_fsync_dir(dir->root) != FGW_OK ||
-                          fgw_fs_fsync_dir(dir->groups) != FGW_OK)) {
+    if (err == FGW_OK &&
+        (fgw_fs_fsync_dir(dir->root) != FGW_OK || fgw_fs_fsync_dir(dir->groups) != FGW_OK)) {
         err = fail_errno(dir, "sync", error);
     }
     fgw_rng_fill(id, sizeof id);

@@ -25,6 +25,10 @@ struct fgw_datadir {
  * Errors as fgw_storage_open. */
 enum fgw_err fgw_datadir_open(struct fgw_datadir *dir, const char *path, const uint8_t *cluster_id,
                               struct fgw_error *error) FGW_MUST_CHECK;
+/* The cluster id in the FORMAT of a directory that may be in use; nothing is locked or changed.
+ * FGW_ERR_NOT_FOUND: no directory, or no FORMAT in it. */
+enum fgw_err fgw_datadir_peek(const char *path, uint8_t out_cluster_id[FGW_RECORD_ID_SIZE],
+                              struct fgw_error *error) FGW_MUST_CHECK;
 /* Writes FORMAT: the commit point of a creation. */
 enum fgw_err fgw_datadir_commit(struct fgw_datadir *dir, struct fgw_error *error) FGW_MUST_CHECK;
 /* Gives up the lock; takes a half-opened one. */

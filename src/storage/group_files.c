@@ -34,7 +34,8 @@ void fgw_group_files_deinit(struct fgw_group_files *files)
 {
     for (size_t i = 0; i < FGW_GROUP_FILE_BUCKETS; i++) {
         while (!fgw_list_empty(&files->lock.buckets[i])) {
-            close_file(FGW_CONTAINER_OF(files->lock.buckets[i].next, struct fgw_group_file, bucket));
+            close_file(
+                FGW_CONTAINER_OF(files->lock.buckets[i].next, struct fgw_group_file, bucket));
         }
     }
     (void)pthread_mutex_destroy(&files->lock.mutex);
@@ -111,6 +112,15 @@ void fgw_group_files_release(struct fgw_group_files *files, struct fgw_group_fil
         close_file(FGW_CONTAINER_OF(files->lock.idle.next, struct fgw_group_file, idle));
     }
     (void)pthread_mutex_unlock(&files->lock.mutex);
+}
+
+bool fgw_group_files_used(struct fgw_group_files *files, uint64_t id)
+{
+    (void)pthread_mutex_lock(&files->lock.mutex);
+    struct fgw_group_file *file = find(files, id);
+    bool used = file != NULL && file->refs > 0;
+    (void)pthread_mutex_unlock(&files->lock.mutex);
+    return used;
 }
 
 bool fgw_group_files_forget(struct fgw_group_files *files, uint64_t id)

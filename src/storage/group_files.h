@@ -39,6 +39,8 @@ enum fgw_err fgw_group_files_acquire(struct fgw_group_files *files, uint64_t id,
                                      struct fgw_group_file **out_file) FGW_MUST_CHECK;
 /* Takes NULL. */
 void fgw_group_files_release(struct fgw_group_files *files, struct fgw_group_file *file);
+/* Does a reader have it? */
+bool fgw_group_files_used(struct fgw_group_files *files, uint64_t id);
 /* The group is being unlinked: no new references. True when no reader has it. */
 bool fgw_group_files_forget(struct fgw_group_files *files, uint64_t id);
 

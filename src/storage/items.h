@@ -28,7 +28,8 @@ enum fgw_item_tag {
     FGW_ITEM_MARK_BAD = 0x1f,
     FGW_ITEM_PREDECESSOR = 0x21,
     FGW_ITEM_GROUP_GONE = 0x23,
-    FGW_ITEM_HOLD_DONE = 0x25
+    FGW_ITEM_HOLD_DONE = 0x25,
+    FGW_ITEM_CONFIRM = 0x27
 };
 
 enum { FGW_LIST_ID_SIZE = 16, FGW_SLICE_BLOCKS = 1000 };
@@ -48,6 +49,7 @@ struct fgw_item_owner {
     struct fgw_storage_owner address;
     uint64_t extent;
     bool listed;
+    bool pending; /* the hold waits for CONFIRM */
 };
 
 struct fgw_item_release {
@@ -59,7 +61,7 @@ struct fgw_item_release {
 
 struct fgw_item_slice {
     uint8_t list_id[FGW_LIST_ID_SIZE];
-    uint8_t kind; /* enum fgw_list_kind */
+    uint8_t kind;   /* enum fgw_list_kind */
     uint64_t first; /* index of the first block in the list */
     struct fgw_item_owner owner;
     struct fgw_bytes blocks; /* for fgw_item_next_block */
@@ -98,7 +100,9 @@ void fgw_item_put_block_hold(struct fgw_buf *out, const struct fgw_item_block *b
                              const struct fgw_item_owner *owner);
 void fgw_item_put_blob_hold(struct fgw_buf *out, const uint8_t digest[FGW_SHA256_SIZE],
                             const struct fgw_item_owner *owner);
-void fgw_item_put_release(struct fgw_buf *out, const struct fgw_item_release *release);
+/* tag RELEASE or CONFIRM */
+void fgw_item_put_release(struct fgw_buf *out, enum fgw_item_tag tag,
+                          const struct fgw_item_release *release);
 void fgw_item_put_slice(struct fgw_buf *out, const struct fgw_item_slice *slice,
                         const struct fgw_item_block *blocks, size_t count);
 void fgw_item_put_finish(struct fgw_buf *out, const struct fgw_item_finish *finish);
@@ -106,6 +110,7 @@ void fgw_item_put_bulk_end(struct fgw_buf *out, uint64_t group, uint64_t end);
 void fgw_item_put_drop_slice(struct fgw_buf *out, const uint8_t list_id[FGW_LIST_ID_SIZE],
                              uint8_t kind, uint64_t first);
 void fgw_item_put_move(struct fgw_buf *out, const struct fgw_item_move *move);
+void fgw_item_put_group_gone(struct fgw_buf *out, uint64_t group);
 void fgw_item_put_mark_bad(struct fgw_buf *out, const uint8_t digest[FGW_SHA256_SIZE],
                            uint64_t group, uint64_t offset);
 void fgw_item_put_predecessor(struct fgw_buf *out, const struct fgw_item_predecessor *predecessor);
@@ -118,12 +123,17 @@ enum fgw_err fgw_item_block_hold(struct fgw_bytes value, struct fgw_item_block *
                                  struct fgw_item_owner *out_owner) FGW_MUST_CHECK;
 enum fgw_err fgw_item_blob_hold(struct fgw_bytes value, const uint8_t **out_digest,
                                 struct fgw_item_owner *out_owner) FGW_MUST_CHECK;
-enum fgw_err fgw_item_release(struct fgw_bytes value, struct fgw_item_release *out_release) FGW_MUST_CHECK;
-enum fgw_err fgw_item_slice(struct fgw_bytes value, struct fgw_item_slice *out_slice) FGW_MUST_CHECK;
+enum fgw_err fgw_item_release(struct fgw_bytes value,
+                              struct fgw_item_release *out_release) FGW_MUST_CHECK;
+enum fgw_err fgw_item_slice(struct fgw_bytes value,
+                            struct fgw_item_slice *out_slice) FGW_MUST_CHECK;
 /* Takes a block off the front; FGW_ERR_END behind the last. */
-enum fgw_err fgw_item_next_block(struct fgw_bytes *blocks, struct fgw_item_block *out_block) FGW_MUST_CHECK;
-enum fgw_err fgw_item_finish(struct fgw_bytes value, struct fgw_item_finish *out_finish) FGW_MUST_CHECK;
-enum fgw_err fgw_item_bulk_end(struct fgw_bytes value, uint64_t *out_group, uint64_t *out_end) FGW_MUST_CHECK;
+enum fgw_err fgw_item_next_block(struct fgw_bytes *blocks,
+                                 struct fgw_item_block *out_block) FGW_MUST_CHECK;
+enum fgw_err fgw_item_finish(struct fgw_bytes value,
+                             struct fgw_item_finish *out_finish) FGW_MUST_CHECK;
+enum fgw_err fgw_item_bulk_end(struct fgw_bytes value, uint64_t *out_group,
+                               uint64_t *out_end) FGW_MUST_CHECK;
 enum fgw_err fgw_item_drop_slice(struct fgw_bytes value, const uint8_t **out_list_id,
                                  uint8_t *out_kind, uint64_t *out_first) FGW_MUST_CHECK;
 enum fgw_err fgw_item_move(struct fgw_bytes value, struct fgw_item_move *out_move) FGW_MUST_CHECK;

@@ -18,8 +18,8 @@
 
 enum { RETRY_MS = 200 }; /* between tries to go on after the disk was full */
 
-void fgw_log_init(struct fgw_log *log, struct fgw_datadir *dir, const struct fgw_record_sealer *sealer,
-                  _Atomic uint64_t *last_group)
+void fgw_log_init(struct fgw_log *log, struct fgw_datadir *dir,
+                  const struct fgw_record_sealer *sealer, _Atomic uint64_t *last_group)
 {
     *log = (struct fgw_log){.dir = dir, .sealer = *sealer, .last_group = last_group, .fd = -1};
     fgw_buf_init(&log->records, 0);
@@ -39,8 +39,8 @@ void fgw_log_adopt(struct fgw_log *log, const struct fgw_log_position *position)
 /* The file ends where its last batch does. Losing this to a crash costs nothing: zero bytes. */
 static void cut(struct fgw_log *log)
 {
-    if (log->allocated > log->end && (fgw_fs_ftruncate(log->fd, log->end) != FGW_OK ||
-                                      fgw_fs_fsync(log->fd) != FGW_OK)) {
+    if (log->allocated > log->end &&
+        (fgw_fs_ftruncate(log->fd, log->end) != FGW_OK || fgw_fs_fsync(log->fd) != FGW_OK)) {
         fgw_log_warn("storage", "cannot cut log group %llu at its end",
                      (unsigned long long)log->group);
     }
@@ -61,10 +61,8 @@ void fgw_log_deinit(struct fgw_log *log)
 enum fgw_err fgw_log_rotate(struct fgw_log *log, bool poisoned)
 {
     struct fgw_item_predecessor predecessor = {log->group, log->end, log->last_batch};
-    struct fgw_record_head head = {.kind = FGW_RECORD_LOG_OPEN,
-                                   .batch = log->last_batch,
-                                   .part = 1,
-                                   .parts = 1};
+    struct fgw_record_head head = {
+        .kind = FGW_RECORD_LOG_OPEN, .batch = log->last_batch, .part = 1, .parts = 1};
     struct fgw_buf payload;
     int fd = -1;
     uint64_t end = 0;
@@ -110,7 +108,8 @@ enum fgw_err fgw_log_prepare(struct fgw_log *log)
     if (log->read_only || log->full) {
         return log->full ? FGW_ERR_NOSPACE : FGW_ERR_READ_ONLY;
     }
-    return log->end >= log->group_size ? fgw_log_rotate(log, false) : FGW_OK;
+    bool leave = log->end >= log->group_size || atomic_load(&log->seal_wanted) == log->group;
+    return leave ? fgw_log_rotate(log, false) : FGW_OK;
 }
 
 /* Parts of at most FGW_RECORD_PAYLOAD_MAX, one section each, behind the blocks. */
@@ -169,8 +168,7 @@ enum fgw_err fgw_log_append(struct fgw_log *log, const struct fgw_log_append *ap
     FGW_CHECK(!log->read_only && !log->full);
     seal_parts(log, log->end + append->block_bytes, append->items, &last_record);
     append->blocks[append->block_count] = (struct iovec){log->records.ptr, log->records.len};
-    enum fgw_err err =
-        fgw_fs_pwritev(log->fd, append->blocks, append->block_count + 1, log->end);
+    enum fgw_err err = fgw_fs_pwritev(log->fd, append->blocks, append->block_count + 1, log->end);
     if (err != FGW_OK) {
         return abandon_group(log, err, false);
     }

@@ -14,17 +14,18 @@ struct fgw_log {
     struct fgw_record_sealer sealer;
     _Atomic uint64_t *last_group; /* highest group id in use; shared with the bulk appender */
     uint64_t group_size;
+    _Atomic uint64_t seal_wanted; /* group that is to be left although it is not full */
     bool sync_off;
-    bool read_only; /* a write failed and no successor could be opened */
-    bool full;      /* the same for want of space: tried again */
+    bool read_only;         /* a write failed and no successor could be opened */
+    bool full;              /* the same for want of space: tried again */
     uint64_t full_since_ms; /* boot clock: of the last try */
     int fd;
     uint64_t group;
     uint64_t end;         /* behind the last durable batch */
     uint64_t last_record; /* offset of the last record in this group; 0 = none but the opening */
     uint64_t last_batch;
-    uint64_t allocated;   /* zero-filled up to here */
-    uint64_t running_ms;  /* for opening records */
+    uint64_t allocated;  /* zero-filled up to here */
+    uint64_t running_ms; /* for opening records */
     struct fgw_buf records;
     struct {
         _Atomic uint64_t count;
@@ -40,8 +41,8 @@ struct fgw_log_position {
     uint64_t last_record;
     uint64_t last_batch;
 };
-void fgw_log_init(struct fgw_log *log, struct fgw_datadir *dir, const struct fgw_record_sealer *sealer,
-                  _Atomic uint64_t *last_group);
+void fgw_log_init(struct fgw_log *log, struct fgw_datadir *dir,
+                  const struct fgw_record_sealer *sealer, _Atomic uint64_t *last_group);
 void fgw_log_adopt(struct fgw_log *log, const struct fgw_log_position *position);
 /* Cuts what was preallocated, closes. */
 void fgw_log_deinit(struct fgw_log *log);
@@ -63,6 +64,7 @@ struct fgw_log_append {
 /* Writes and syncs batch last_batch + 1. On failure nothing of it will ever be replayed, and the
  * log goes on in a new group or is read-only. FGW_ERR_NOSPACE, _IO; _UNKNOWN_OUTCOME: the group could
  * not be ended either, so a restart may find the batch. */
-enum fgw_err fgw_log_append(struct fgw_log *log, const struct fgw_log_append *append) FGW_MUST_CHECK;
+enum fgw_err fgw_log_append(struct fgw_log *log,
+                            const struct fgw_log_append *append) FGW_MUST_CHECK;
 
 #endif

@@ -151,6 +151,24 @@ static enum fgw_err open_place(struct fgw_storage_reader *reader)
     return err == FGW_ERR_NOT_FOUND ? FGW_ERR_CORRUPT : err;
 }
 
+/* A group that was given up between the look and the opening: the index knows a new place. */
+static enum fgw_err open_from_index(struct fgw_storage_reader *reader, uint64_t leaf)
+{
+    enum { LOOKS = 3 };
+    enum fgw_err err = FGW_ERR_CORRUPT;
+    for (int look = 0; look < LOOKS && err == FGW_ERR_CORRUPT; look++) {
+        err = place_of(reader->storage, reader->digest, &reader->place);
+        if (err != FGW_OK) {
+            return err;
+        }
+        if (reader->place.len != leaf_size(reader, leaf)) {
+            return FGW_ERR_CORRUPT;
+        }
+        err = open_place(reader);
+    }
+    return err;
+}
+
 static enum fgw_err find_leaf(struct fgw_storage_reader *reader, uint64_t leaf)
 {
     struct fgw_storage_place hint = reader->place;
@@ -165,13 +183,7 @@ static enum fgw_err find_leaf(struct fgw_storage_reader *reader, uint64_t leaf)
     }
     if (!hinted && (err == FGW_OK || err == FGW_ERR_CORRUPT)) {
         reader->from_hint = false;
-        err = place_of(reader->storage, reader->digest, &reader->place);
-        if (err == FGW_OK && reader->place.len != leaf_size(reader, leaf)) {
-            err = FGW_ERR_CORRUPT;
-        }
-        if (err == FGW_OK) {
-            err = open_place(reader);
-        }
+        err = open_from_index(reader, leaf);
     }
     if (err == FGW_OK) {
         reader->leaf = leaf;

@@ -49,8 +49,8 @@ static void run_check(void *arg)
                       : fgw_group_read_block(file->fd, &block, job->section, &bytes);
     if (job->result == FGW_OK) {
         fgw_sha256(bytes, digest);
-        job->result = memcmp(digest, job->wanted->digest, sizeof digest) == 0 ? FGW_OK
-                                                                             : FGW_ERR_CORRUPT;
+        job->result =
+            memcmp(digest, job->wanted->digest, sizeof digest) == 0 ? FGW_OK : FGW_ERR_CORRUPT;
     }
     fgw_group_files_release(&job->storage->files, file);
 }
@@ -184,8 +184,8 @@ static enum fgw_err check_blobs(struct fgw_storage *storage, struct fgw_storage_
         scrub->blobs++;
         if (err == FGW_OK && !list_whole(storage, &blob) &&
             fgw_storage_index_get(storage, &key, &value) == FGW_OK) {
-            tell(scrub, &(struct fgw_storage_damage){.what = "list",
-                                                     .cid = fgw_cid_make(FGW_CODEC_DAG_PB, digest)});
+            tell(scrub, &(struct fgw_storage_damage){
+                            .what = "list", .cid = fgw_cid_make(FGW_CODEC_DAG_PB, digest)});
         }
     }
     fgw_buf_deinit(&value);
@@ -213,11 +213,10 @@ static void walk_log(struct log_job *job, struct fgw_group_file *file)
     struct fgw_buf opening;
     uint64_t first = 0;
     fgw_record_opener_init(&opener, &dir->keyring,
-                           (const uint8_t (*)[FGW_RECORD_ID_SIZE])dir->store_ids,
+                           (const uint8_t(*)[FGW_RECORD_ID_SIZE])dir->store_ids,
                            dir->store_id_count);
     fgw_buf_init(&opening, 0);
-    job->result =
-        fgw_group_read_opening(file->fd, job->group, &opener, &opening, &head, &first);
+    job->result = fgw_group_read_opening(file->fd, job->group, &opener, &opening, &head, &first);
     if (job->result == FGW_OK) {
         fgw_log_scan_init(&scan, file->fd, job->group, job->end, first, &opener);
         while ((job->result = fgw_log_scan_next(&scan, &batch)) == FGW_OK) {
@@ -243,6 +242,21 @@ static void run_log(void *arg)
     }
 }
 
+static void run_still_listed(void *arg)
+{
+    struct log_job *job = arg;
+    struct fgw_group_row row;
+    job->result = fgw_storage_group_row(job->storage, job->group, &row);
+}
+
+/* It may have been given up since the page was read. */
+static bool still_listed(const struct log_job *damaged)
+{
+    struct log_job job = *damaged;
+    fgw_pool_run(job.storage->pool, run_still_listed, &job);
+    return job.result != FGW_ERR_NOT_FOUND;
+}
+
 /* Group rows: sealed log groups end where their row says, the open one where the committer is. */
 static enum fgw_err check_logs(struct fgw_storage *storage, struct fgw_storage_scrub *scrub,
                                const struct fgw_index_page *page)
@@ -260,10 +274,12 @@ static enum fgw_err check_logs(struct fgw_storage *storage, struct fgw_storage_s
             continue;
         }
         fgw_pool_run(storage->pool, run_log, &job);
+        if (job.result == FGW_ERR_CORRUPT && !still_listed(&job)) {
+            continue;
+        }
         if (job.result == FGW_ERR_CORRUPT) {
-            tell(scrub, &(struct fgw_storage_damage){.what = "log record",
-                                                     .group = job.group,
-                                                     .offset = job.damaged_at});
+            tell(scrub, &(struct fgw_storage_damage){
+                            .what = "log record", .group = job.group, .offset = job.damaged_at});
         } else {
             err = job.result;
         }

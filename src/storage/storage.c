@@ -194,6 +194,10 @@ static enum fgw_err start(struct fgw_storage *storage, struct fgw_apply *apply,
         storage->opened_boot_ms = fgw_clock_boot_ms();
         fgw_sweep_load(storage);
         start_bulk(storage, &found);
+        storage->log_group_at_open = options.position.group;
+        if (storage->recovered.damages == 0) {
+            fgw_compact_find_leftovers(storage, &found);
+        }
         storage->committer = fgw_committer_start(&options);
     }
     fgw_found_groups_free(&found);
@@ -271,6 +275,7 @@ void fgw_storage_close(struct fgw_storage *storage)
     fgw_release_deinit(&storage->release);
     (void)pthread_mutex_destroy(&storage->groups_held.mutex);
     fgw_sweep_deinit(&storage->sweep);
+    fgw_compact_deinit(&storage->compact);
     fgw_datadir_close(&storage->dir);
     fgw_xfree(storage);
 }
@@ -288,6 +293,27 @@ const uint8_t *fgw_storage_id(const struct fgw_storage *storage)
 const uint8_t *fgw_storage_cluster_id(const struct fgw_storage *storage)
 {
     return storage->dir.cluster_id;
+}
+
+enum fgw_err fgw_storage_peek_cluster_id(const char *path,
+                                         uint8_t out_cluster_id[FGW_STORAGE_ID_SIZE],
+                                         struct fgw_error *error)
+{
+    return fgw_datadir_peek(path, out_cluster_id, error);
+}
+
+enum fgw_err fgw_storage_join(struct fgw_storage *storage,
+                              const uint8_t cluster_id[FGW_STORAGE_ID_SIZE],
+                              struct fgw_error *error)
+{
+    uint8_t before[FGW_RECORD_ID_SIZE];
+    memcpy(before, storage->dir.cluster_id, sizeof before);
+    memcpy(storage->dir.cluster_id, cluster_id, sizeof storage->dir.cluster_id);
+    enum fgw_err err = fgw_datadir_commit(&storage->dir, error);
+    if (err != FGW_OK) {
+        memcpy(storage->dir.cluster_id, before, sizeof before);
+    }
+    return err;
 }
 
 void fgw_storage_derive_key(const struct fgw_storage *storage, const char *label, uint8_t out[32])
@@ -413,6 +439,7 @@ void fgw_storage_stats(struct fgw_storage *storage, struct fgw_storage_stats *ou
         .sync_ns_total = committer.sync_ns_total,
         .applied_batch = committer.applied_batch,
         .last_batch = committer.last_batch,
+        .pending_holds = atomic_load(&storage->pending.count),
         .groups = atomic_load(&storage->figures.groups),
         .log_bytes = atomic_load(&storage->figures.log_bytes) + committer.log_end,
         .bulk_bytes = atomic_load(&storage->figures.bulk_bytes),

@@ -11,9 +11,11 @@
 #include "storage/care.h"
 #include "storage/checkpoint.h"
 #include "storage/committer.h"
+#include "storage/compact.h"
 #include "storage/datadir.h"
 #include "storage/group_files.h"
 #include "storage/log.h"
+#include "storage/pending.h"
 #include "storage/release.h"
 #include "storage/rows.h"
 #include "storage/sessions.h"
@@ -42,7 +44,10 @@ struct fgw_storage {
     struct fgw_storage_recovery recovered; /* by opening */
     struct fgw_sessions sessions;
     struct fgw_release release;
+    struct fgw_pending pending;
     struct fgw_sweep sweep;
+    struct fgw_compact compact;
+    uint64_t log_group_at_open;
     struct fgw_care *care;
     _Atomic uint64_t unsynced_index_bytes;
     struct {
@@ -54,6 +59,7 @@ struct fgw_storage {
         uint64_t record_bytes;             /* the committer's count when the newest one was begun */
         _Atomic uint64_t verified_batch;   /* covered by one that was read back */
         _Atomic bool busy;
+        _Atomic bool wanted; /* although it is not due yet */
     } checkpoint;
     struct {
         pthread_mutex_t mutex;

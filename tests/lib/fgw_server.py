@@ -19,6 +19,7 @@ import botocore.config
 
 import rawhttp
 import sigv4
+import ycql_proxy
 from cassandra_server import die_with_parent, free_port
 from certificates import make_certificates
 
@@ -324,6 +325,30 @@ class CqlServer(Server):
             self.cassandra.drop_keyspace(name)
 
 
+class YcqlServer(CqlServer):
+    """The same with a proxy in between that makes Cassandra look and misbehave as YCQL does; what
+    FGW must never send fails the test that is running when it ends."""
+
+    def __init__(self, folder, settings=None, command_prefix=(), cassandra=None):
+        super().__init__(folder, settings, command_prefix, cassandra)
+        seed = int(os.environ.get("FGW_TEST_SEED", "0"))
+        self.proxy = ycql_proxy.YcqlProxy(cassandra.address, seed, ycql_proxy.USUAL)
+        self.proxy.spare_ddl = True
+        self.proxy.start()
+
+    def all_settings(self):
+        return {**super().all_settings(), "FGW_CQL_HOSTS": self.proxy.address, **self.settings}
+
+    def check(self):
+        super().check()
+        if self.proxy.violations:
+            raise ServerError("sent to YCQL what it must not: " + "; ".join(self.proxy.violations))
+
+    def close(self):
+        super().close()
+        self.proxy.close()
+
+
 class ProxyServer(CqlServer):
     """fgw proxy in front of one fgw kuri: clients speak to the proxy. `node` is the storage node."""
 
@@ -375,8 +400,9 @@ class KuriServer(CqlServer):
                 "FGW_NODE_URL": self.endpoint, **self.settings}
 
 
-FORMS = {"embedded": Server, "tls": TlsServer, "cql": CqlServer, "proxy": ProxyServer}
-FORMS_WITH_DATABASE = ("cql", "proxy")
+FORMS = {"embedded": Server, "tls": TlsServer, "cql": CqlServer, "ycql": YcqlServer,
+         "proxy": ProxyServer}
+FORMS_WITH_DATABASE = ("cql", "ycql", "proxy")
 
 
 def new_server(form, folder, settings=None, cassandra=None, command_prefix=()):

@@ -10,7 +10,7 @@ cassandra       the database of the run (cassandra_fixture.Database)
 keyspace        a fresh keyspace in it
 rng             random.Random of this test, from FGW_TEST_SEED
 
-FGW_TEST_FORM=embedded|tls|cql|proxy picks the form of `server` (tests/lib/fgw_server.py);
+FGW_TEST_FORM=embedded|tls|cql|ycql|proxy picks the form of `server` (tests/lib/fgw_server.py);
 FGW_TEST_BINARY the program; FGW_TEST_CASSANDRA=host:port a database that runs already.
 FGW_TEST_SAMPLE=N keeps, of the tests that use `server`, those marked every_form and one in N of the
 others, chosen by the seed; they share one server a process.

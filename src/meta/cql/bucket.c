@@ -274,7 +274,7 @@ enum fgw_err cql_bucket_update(struct fgw_meta *meta, struct fgw_arena *arena,
         if (err == FGW_OK && (!row.present || !fgw_id_eq(&row.bucket.id, &bucket->id))) {
             err = FGW_ERR_NO_SUCH_BUCKET;
         } else if (err == FGW_OK && !fgw_id_eq(&row.bucket.rev, &next.rev)) {
-            err = outcome == CQL_REFUSED ? FGW_ERR_CONFLICT : FGW_ERR_UNKNOWN_OUTCOME;
+            err = outcome == CQL_UNSURE ? FGW_ERR_UNKNOWN_OUTCOME : FGW_ERR_CONFLICT;
         }
     }
     return cql_fail(error, err, "changing bucket", bucket->name);

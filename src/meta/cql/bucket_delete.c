@@ -73,7 +73,7 @@ static enum fgw_err reopen(struct cql *cql, const struct fgw_bucket *bucket,
         return err;
     }
     /* unsure: if it is not applied the row stays deleting and is taken over */
-    return outcome == CQL_REFUSED ? FGW_ERR_CONFLICT : FGW_OK;
+    return outcome == CQL_APPLIED || outcome == CQL_UNSURE ? FGW_OK : FGW_ERR_CONFLICT;
 }
 
 static enum fgw_err remove_row(struct cql *cql, struct fgw_arena *arena,
@@ -155,7 +155,7 @@ static enum fgw_err claim(struct cql *cql, struct fgw_arena *arena, const struct
     enum cql_outcome outcome = CQL_UNSURE;
     fgw_id_random(&next.rev);
     enum fgw_err err = cql_bucket_swap(cql, seen, CQL_BUCKET_DELETING, &next, &outcome, error);
-    if (err == FGW_OK && outcome == CQL_UNSURE) {
+    if (err == FGW_OK && cql_must_look(outcome)) {
         err = cql_bucket_read(cql, arena, seen->name, &row, error);
         outcome = err == FGW_OK && row.present && fgw_id_eq(&row.bucket.rev, &next.rev)
                       ? CQL_APPLIED

@@ -37,6 +37,27 @@ struct fgw_meta_cql_options {
 
 /* Opens nothing: the database may be away. Strings and secrets are copied. */
 struct fgw_meta *fgw_meta_cql_new(const struct fgw_meta_cql_options *options);
+/* One run over all tables that removes what nobody needs any more and carries on what was left half
+ * done; in a fiber. Any number may run at once. CANCELLED: stop() said so. */
+struct fgw_meta_cql_purge {
+    unsigned pause_ms;           /* after each page of 500 rows */
+    bool (*stop)(void *context); /* NULL: never */
+    void *context;
+};
+struct fgw_meta_cql_purged {
+    uint64_t rows; /* looked at */
+    uint64_t heads;
+    uint64_t versions;
+    uint64_t uploads;
+    uint64_t finished; /* uploads carried to their end */
+};
+enum fgw_err fgw_meta_cql_purge(struct fgw_meta *meta, const struct fgw_meta_cql_purge *purge,
+                                struct fgw_meta_cql_purged *out_done,
+                                struct fgw_error *error) FGW_MUST_CHECK;
+/* *out_mine: a run is due, `interval_ms` after the last one of whatever process, and is ours. */
+enum fgw_err fgw_meta_cql_purge_claim(struct fgw_meta *meta, int64_t interval_ms, bool *out_mine,
+                                      struct fgw_error *error) FGW_MUST_CHECK;
+
 /* From now on the rounds of all calls are counted there; NULL ends it. For tests of one worker. */
 void fgw_meta_cql_count_rounds(struct fgw_meta *meta, struct fgw_cql_rounds *rounds);
 

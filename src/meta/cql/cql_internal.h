@@ -89,8 +89,14 @@ enum fgw_err cql_write(struct cql *cql, enum cql_statement_id id,
 enum cql_outcome {
     CQL_APPLIED,
     CQL_REFUSED, /* surely not applied: the condition did not hold */
+    CQL_DOUBTED, /* refused by YugabyteDB, which may have repeated the statement within itself and
+                  * refuse what it applied itself a moment ago: look once more */
     CQL_UNSURE   /* an answer was lost: read linearizably and decide */
 };
+static inline bool cql_must_look(enum cql_outcome outcome)
+{
+    return outcome == CQL_UNSURE || outcome == CQL_DOUBTED;
+}
 struct cql_lwt {
     enum cql_statement_id id;
     const struct fgw_cql_value *values;
@@ -348,6 +354,9 @@ enum fgw_err cql_entry_decode(struct fgw_arena *arena, const struct cql_entry *e
 enum fgw_err cql_settled_row(struct cql *cql, struct fgw_arena *arena,
                              const struct fgw_id *bucket_id, const struct cql_entry *entry,
                              struct cql_row *out_row, struct fgw_error *error) FGW_MUST_CHECK;
+/* The row at the result's cursor, copied into the arena. */
+enum fgw_err cql_entry_take(struct fgw_arena *arena, const struct fgw_cql_result *result,
+                            struct cql_entry *out_entry) FGW_MUST_CHECK;
 /* All rows of a result. */
 enum fgw_err cql_entries_take(struct fgw_arena *arena, struct fgw_cql_result *result,
                               struct cql_entry **out_rows, size_t *out_count) FGW_MUST_CHECK;

@@ -39,6 +39,19 @@ static bool may_complain(struct cql *cql)
            atomic_compare_exchange_strong(&cql->complained_ms, &last_ms, now_ms);
 }
 
+static const char *words_of(enum fgw_err err, const struct fgw_error *error)
+{
+    return error->message[0] != '\0' ? error->message : fgw_err_text(err);
+}
+
+static void complain(struct cql *cql, enum cql_statement_id id, const char *words)
+{
+    if (may_complain(cql)) {
+        fgw_log_error("meta", "keyspace %s, statement %s: %s", cql->keyspace,
+                      cql->statements[id].name, words);
+    }
+}
+
 /* A client that asks for an object must not be told of tables, credentials or peers. */
 static enum fgw_err as_request_error(struct cql *cql, enum cql_statement_id id, enum fgw_err err,
                                      struct fgw_error *error)
@@ -51,21 +64,15 @@ static enum fgw_err as_request_error(struct cql *cql, enum cql_statement_id id, 
     case FGW_ERR_UNAVAILABLE:
     case FGW_ERR_TIMEOUT:
     case FGW_ERR_CANCELLED:
-        fgw_log_debug("meta", "statement %s: %s", cql->statements[id].name,
-                      error->message[0] != '\0' ? error->message : fgw_err_text(err));
+        fgw_log_debug("meta", "statement %s: %s", cql->statements[id].name, words_of(err, error));
         return fgw_error_set(error, FGW_ERR_UNAVAILABLE, NULL);
     case FGW_ERR_NOT_FOUND:
     case FGW_ERR_ACCESS_DENIED:
     case FGW_ERR_CONFIG:
-        if (may_complain(cql)) {
-            fgw_log_error("meta", "keyspace %s, statement %s: %s", cql->keyspace,
-                          cql->statements[id].name,
-                          error->message[0] != '\0' ? error->message : fgw_err_text(err));
-        }
+        complain(cql, id, words_of(err, error));
         return fgw_error_set(error, FGW_ERR_UNAVAILABLE, NULL);
     default:
-        fgw_log_error("meta", "statement %s: %s", cql->statements[id].name,
-                      error->message[0] != '\0' ? error->message : fgw_err_text(err));
+        fgw_log_error("meta", "statement %s: %s", cql->statements[id].name, words_of(err, error));
         return fgw_error_set(error, err == FGW_ERR_TOO_LARGE ? err : FGW_ERR_INTERNAL, NULL);
     }
 }
@@ -229,6 +236,13 @@ static enum fgw_err send_once(struct cql *cql, const struct cql_lwt *lwt, bool *
     return err;
 }
 
+/* yugabyte-db #29108, #2542: a statement repeated within the server meets its own first time. What
+ * it then shows of the row may lack the rev (of a refused INSERT it shows the key only). */
+static bool may_repeat(struct cql *cql)
+{
+    return fgw_cql_client_flavour(client_of(cql)) == FGW_CQL_FLAVOUR_YUGABYTE;
+}
+
 static enum fgw_err enter(struct cql_gate *gate, struct fgw_error *error)
 {
     if (gate->waiting >= CQL_GATE_WAITING_MAX) {
@@ -260,7 +274,8 @@ enum fgw_err cql_lwt(struct cql *cql, const struct cql_lwt *lwt, enum cql_outcom
     }
     fgw_gate_leave(&gate->gate, 1);
     if (err == FGW_OK) {
-        *out_outcome = applied ? CQL_APPLIED : lost ? CQL_UNSURE : CQL_REFUSED;
+        enum cql_outcome refused = may_repeat(cql) ? CQL_DOUBTED : CQL_REFUSED;
+        *out_outcome = applied ? CQL_APPLIED : lost ? CQL_UNSURE : refused;
         return FGW_OK;
     }
     if (lost) {

@@ -110,7 +110,7 @@ static enum fgw_err try_write(struct cql *cql, struct fgw_arena *arena, const st
         lwt.count = data == NULL ? 2 : 4;
     }
     enum fgw_err err = cql_lwt(cql, &lwt, &outcome, error);
-    if (err == FGW_OK && outcome == CQL_UNSURE) {
+    if (err == FGW_OK && cql_must_look(outcome)) {
         err = read_row(cql, arena, table, id, &now, &ignored, error);
         bool there = err == FGW_OK && fgw_id_eq(&now, &rev);
         outcome = (data == NULL ? err == FGW_ERR_NOT_FOUND : there) ? CQL_APPLIED : CQL_REFUSED;
@@ -411,8 +411,8 @@ enum fgw_err cql_user_get(struct fgw_meta *meta, struct fgw_arena *arena, struct
 enum fgw_err cql_user_remove(struct fgw_meta *meta, struct fgw_arena *arena, struct fgw_bytes name,
                              struct fgw_error *error)
 {
-    struct fgw_access_key *keys;
-    size_t count;
+    struct fgw_access_key *keys = NULL;
+    size_t count = 0;
     enum fgw_err err = cql_key_list(meta, arena, name, &keys, &count, error);
     for (size_t i = 0; err == FGW_OK && i < count; i++) {
         err = cql_key_remove(meta, arena, keys[i].access_key, error);

@@ -224,6 +224,7 @@ static enum fgw_err resolve(struct cql *cql, struct fgw_arena *arena, const stru
                             enum cql_outcome *out_outcome, struct fgw_error *error)
 {
     bool insert = swap->seen->state == CQL_ABSENT;
+    bool doubted = *out_outcome == CQL_DOUBTED;
     const struct fgw_id *seen = insert ? NULL : &swap->seen->object.rev;
     for (unsigned look = 0; look < 3; look++) {
         struct cql_row now = {0};
@@ -235,6 +236,11 @@ static enum fgw_err resolve(struct cql *cql, struct fgw_arena *arena, const stru
             *out_outcome = cql_chain(&now, seen, &swap->next->object.rev);
         }
         if (err == FGW_OK && *out_outcome != CQL_UNSURE) {
+            return FGW_OK;
+        }
+        if (err == FGW_OK && doubted) {
+            /* no answer was lost; that the row went on by five writes since is not to be thought of */
+            *out_outcome = CQL_REFUSED;
             return FGW_OK;
         }
         cql_back_off(look + 3);
@@ -251,7 +257,7 @@ enum fgw_err cql_row_swap(struct cql *cql, struct fgw_arena *arena, const struct
     }
     lengthen_chain(swap->seen, swap->next);
     enum fgw_err err = write_row(cql, swap, &outcome, error);
-    if (err == FGW_OK && outcome == CQL_UNSURE) {
+    if (err == FGW_OK && cql_must_look(outcome)) {
         err = resolve(cql, arena, swap, &outcome, error);
     }
     if (err == FGW_OK) {

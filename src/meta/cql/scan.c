@@ -48,8 +48,8 @@ void cql_scan_deinit(struct cql_scan *scan)
 
 /* -- pages ---------------------------------------------------------------------------------------- */
 
-static enum fgw_err take_entry(struct fgw_arena *arena, const struct fgw_cql_result *result,
-                               struct cql_entry *out_entry)
+enum fgw_err cql_entry_take(struct fgw_arena *arena, const struct fgw_cql_result *result,
+                            struct cql_entry *out_entry)
 {
     struct cql_entry entry = {.state = CQL_LIVE};
     struct fgw_bytes bytes;
@@ -94,7 +94,7 @@ enum fgw_err cql_entries_take(struct fgw_arena *arena, struct fgw_cql_result *re
     struct cql_entry *rows = fgw_arena_alloc(arena, (most + 1) * sizeof *rows);
     size_t count = 0;
     while (count < most && fgw_cql_result_next(result)) {
-        enum fgw_err err = take_entry(arena, result, &rows[count]);
+        enum fgw_err err = cql_entry_take(arena, result, &rows[count]);
         if (err != FGW_OK) {
             return err;
         }

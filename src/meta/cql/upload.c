@@ -212,7 +212,7 @@ enum fgw_err cql_upload_swap(struct cql *cql, struct fgw_arena *arena,
     enum fgw_err err = cql_lwt(cql, &lwt, &outcome, error);
     fgw_buf_deinit(&data);
     fgw_buf_deinit(&completion);
-    if (err == FGW_OK && outcome == CQL_UNSURE) {
+    if (err == FGW_OK && cql_must_look(outcome)) {
         struct cql_upload_row now = {0};
         err = cql_upload_read(cql, arena, &next->upload.id, true, &now, error);
         outcome = err == FGW_OK && fgw_id_eq(&now.upload.rev, &next->upload.rev) ? CQL_APPLIED

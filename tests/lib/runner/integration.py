@@ -11,7 +11,7 @@ FOLDERS = ("tests/integration", "tests/fault", "tests/cluster", "tests/clients")
 LIMIT_S = {"quick": 5 * 60, "test": 25 * 60, "full": 4 * 3600, "soak": 24 * 3600}
 MARKS = {"quick": "not slow and not full and not soak", "test": "not full and not soak",
          "full": "not soak", "soak": "soak"}
-SAMPLED_FORMS = ("tls", "cql", "proxy")
+SAMPLED_FORMS = ("tls", "cql", "ycql", "proxy")
 SAMPLE = 10  # one test in so many
 PYTHON = os.path.join("build", "venv", "bin", "python")
 
@@ -28,7 +28,7 @@ def forms(run):
     listed = subprocess.run([os.path.join(TOP, "build/asan/fgw"), "help"], capture_output=True,
                             text=True, check=False).stdout
     cluster = not re.search(r"^  proxy .*not in this build", listed, re.MULTILINE)
-    return ["embedded", "tls"] + (["cql", "proxy"] if cluster else [])
+    return ["embedded", "tls"] + (["cql", "ycql", "proxy"] if cluster else [])
 
 
 def run(run):
