@@ -35,6 +35,7 @@ class Member:
         self.folder.mkdir(parents=True, exist_ok=True)
         self.log_path = self.folder / f"{verb}.log"
         self.process = None
+        self.url = f"http://127.0.0.1:{port}"  # under which others reach a storage node
 
     def settings(self):
         settings = {
@@ -52,7 +53,7 @@ class Member:
         }
         if self.verb == "kuri":
             settings["FGW_DATA"] = str(self.folder / "data")
-            settings["FGW_NODE_URL"] = f"http://127.0.0.1:{self.port}"
+            settings["FGW_NODE_URL"] = self.url
             settings["FGW_CQL_NODE_KEYSPACE"] = "none"
         return {**settings, **self.cluster.settings}
 
