@@ -18,6 +18,7 @@
  *   POST   /admin/nodes/NAME/remove          {"force":true}
  *   POST   /admin/nodes/self/reconcile       {"cursor"}: what the store has and the metadata does not
  *   GET    /admin/status
+ *   and those of admin_storage.h and of extras
  * Errors: {"error":CODE,"message":TEXT} with a 4xx or 5xx status.
  */
 #ifndef FGW_CONSOLE_ADMIN_H
@@ -36,8 +37,23 @@ typedef void fgw_admin_status_fn(void *context, json_t *status);
 typedef int fgw_admin_nodes_fn(void *context, const char *method, struct fgw_bytes name,
                                struct fgw_bytes verb, const json_t *body, json_t **out_answer);
 
+/* Calls below /admin/KIND that another part of the process executes. Runs in a fiber; returns the
+ * HTTP status, *out_answer is a new reference. */
+struct fgw_admin_request {
+    const char *method;
+    struct fgw_bytes name; /* behind KIND/, decoded; may be empty */
+    struct fgw_bytes query;
+    const json_t *body; /* may be NULL */
+};
+struct fgw_admin_extra {
+    const char *kind;
+    int (*execute)(void *context, const struct fgw_admin_request *request, json_t **out_answer);
+    void *context;
+};
+
 struct fgw_admin {
     struct fgw_meta *meta;
+    struct fgw_storage *storage; /* calls of admin_storage.h; NULL: the process has none */
     struct fgw_bytes root_id;    /* owner of buckets made without one */
     const char *root_access_key; /* cannot be given to a user */
     const char *root_secret_key; /* only where requests are signed (api.h); else NULL */
@@ -46,6 +62,8 @@ struct fgw_admin {
     void *status_context;
     fgw_admin_nodes_fn *nodes; /* NULL: no cluster */
     void *nodes_context;
+    const struct fgw_admin_extra *extras; /* live as long as the admin */
+    size_t extra_count;
 };
 
 /* body may be NULL. Runs in a fiber. Returns the HTTP status; *out_answer is a new reference. */
