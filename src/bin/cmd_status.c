@@ -71,16 +71,27 @@ static int ask_ready(struct status_verb *verb)
     return exit_code;
 }
 
+static void print_warnings(const json_t *answer)
+{
+    size_t index;
+    const json_t *warning;
+    json_array_foreach(json_object_get(answer, "warnings"), index, warning)
+    {
+        (void)printf("warning: %s\n", json_string_value(warning));
+    }
+}
+
 static int ask_status(struct status_verb *verb)
 {
     static const char *const COLUMNS[] = {
-        "version",           "role",       "node_id",     "ready",
-        "endpoint",          "metadata",   "groups",      "live_bytes",
-        "dead_bytes",        "free_bytes", "total_bytes", "read_only",
-        "below_reserve",     "epoch",      "map_version", "sets",
-        "replicas_possible", "warning",    NULL};
-    static const char *const NODES[] = {"node",       "state",   "zone", "address",
-                                        "free_bytes", "suspect", NULL};
+        "version",     "role",          "node_id",       "ready",        "endpoint",
+        "metadata",    "groups",        "live_bytes",    "dead_bytes",   "free_bytes",
+        "total_bytes", "read_only",     "below_reserve", "epoch",        "map_version",
+        "sets",        "sets_complete", "sets_changing", "sets_waiting", "replicas_possible",
+        NULL};
+    static const char *const NODES[] = {"node",   "state",        "zone",        "address",
+                                        "sets",   "stored_bytes", "free_bytes",  "silent_s",
+                                        "looked", "copied",       "not_settled", NULL};
     bool json = verb->options[OPT_JSON].value != NULL;
     struct fgw_admin_call call = {
         .method = "GET", .path = "/admin/status", .admin_url = verb->options[OPT_ADMIN].value};
@@ -92,6 +103,7 @@ static int ask_status(struct status_verb *verb)
     if (exit_code == FGW_EXIT_OK && !json && json_object_get(answer, "nodes") != NULL) {
         (void)printf("\n");
         exit_code = fgw_admin_print(answer, "nodes", NODES, false);
+        print_warnings(answer);
     }
     json_decref(answer);
     return exit_code;
