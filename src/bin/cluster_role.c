@@ -18,7 +18,7 @@
 #include "event/fiber.h"
 #include "node/node.h"
 
-enum { RETRY_MS = 1000 };
+enum { RETRY_MS = 1000, PENDING_ASK_MAX_MS = 5 * 60 * 1000 };
 
 struct role {
     struct fgw_config config;
@@ -149,6 +149,9 @@ static int open_storage(struct role *role)
     const struct fgw_config *config = &role->config;
     struct fgw_storage_options options = fgw_store_options(config);
     options.cluster_id = role->cluster_id;
+    options.pending_ask_ms = config->node_down_after_ms / 2 < PENDING_ASK_MAX_MS
+                                 ? config->node_down_after_ms / 2
+                                 : PENDING_ASK_MAX_MS;
     int exit_code = fgw_store_open(&options, &role->storage);
     if (exit_code == FGW_EXIT_OK &&
         memcmp(fgw_storage_cluster_id(role->storage), role->cluster_id, FGW_CLUSTER_ID_SIZE) != 0) {
@@ -312,6 +315,68 @@ static uint64_t epoch_of_set(void *context, uint64_t set_id)
     return epoch;
 }
 
+/* -- holds that stay pending --------------------------------------------------------------------- */
+
+/* A question of the storage's care to a worker. */
+struct mending {
+    struct fgw_task task;
+    struct fgw_wait done;
+    struct role *role;
+    const struct fgw_storage_hold_seen *hold;
+    enum fgw_err err;
+};
+
+/* The sets that name it, as the metadata says now. */
+static enum fgw_err mend_named(struct mending *mending)
+{
+    struct role *role = mending->role;
+    const struct fgw_storage_hold_seen *hold = mending->hold;
+    struct fgw_meta *meta = fgw_database_meta(role->database);
+    struct fgw_blob_live live;
+    struct fgw_arena arena;
+    struct fgw_error error;
+    fgw_error_init(&error);
+    fgw_arena_init(&arena, 0);
+    enum fgw_err err = meta->ops->blob_live(meta, &arena, &hold->owner, &hold->root, &live);
+    fgw_arena_deinit(&arena);
+    for (unsigned i = 0; err == FGW_OK && i < live.count; i++) {
+        struct fgw_extent extent = {.number = hold->extent,
+                                    .set = live.sets[i],
+                                    .root = hold->root,
+                                    .size = hold->size_bytes};
+        if (set_is_here(role, extent.set) == FGW_STORAGE_HERE) {
+            err = fgw_blobs_replicated_mend(role->blobs, &hold->owner, &extent, &error);
+        }
+    }
+    if (err != FGW_OK) {
+        fgw_log_debug("cluster", "copies of a pending hold: %s", fgw_error_message(&error));
+    }
+    return err;
+}
+
+static void mend_on_worker(void *arg)
+{
+    struct mending *mending = arg;
+    mending->err = mend_named(mending);
+    fgw_wait_signal_remote(&mending->done);
+}
+
+static void start_mending(struct fgw_task *task)
+{
+    fgw_fiber_spawn(fgw_loop_current(), mend_on_worker,
+                    FGW_CONTAINER_OF(task, struct mending, task));
+}
+
+static enum fgw_err pending_is_named(void *context, const struct fgw_storage_hold_seen *hold)
+{
+    struct role *role = context;
+    struct mending mending = {.task.run = start_mending, .role = role, .hold = hold};
+    fgw_wait_init(&mending.done, 1);
+    fgw_loop_post(fgw_workers_loop(fgw_server_workers(role->server), 0), &mending.task);
+    fgw_wait_for(&mending.done);
+    return mending.err;
+}
+
 static void start_node(struct role *role)
 {
     struct fgw_node_options options = {.storage = role->storage,
@@ -324,6 +389,7 @@ static void start_node(struct role *role)
     role->node = fgw_node_new(&options);
     fgw_server_set_block_api(role->server, fgw_node_handle, role->node);
     fgw_database_set_here(role->database, set_is_here, role);
+    fgw_storage_set_named(role->storage, pending_is_named, role);
     fgw_storage_start_care(role->storage, fgw_database_blob_live, role->database);
 }
 
@@ -350,7 +416,11 @@ static void write_metrics(void *context, struct fgw_buf *out)
                         "Writes that went on in another set in the middle of their body.",
                         blobs.restages);
     fgw_metrics_counter(out, "fgw_blobs_copies_missing_total",
-                        "Copies that acknowledged writes lack.", blobs.copies_missing);
+                        "Copies that acknowledged writes lacked.", blobs.copies_missing);
+    fgw_metrics_counter(out, "fgw_blobs_copies_made_total", "Missing copies that were made.",
+                        blobs.copies_made);
+    fgw_metrics_counter(out, "fgw_blobs_holds_confirmed_total",
+                        "Holds that stores were told the name of.", blobs.confirmed);
     fgw_metrics_counter(out, "fgw_blobs_read_failovers_total", "Reads that went on elsewhere.",
                         blobs.read_failovers);
     fgw_metrics_counter(out, "fgw_blobs_reads_failed_total", "Reads that nobody could serve.",
@@ -364,6 +434,11 @@ static void write_metrics(void *context, struct fgw_buf *out)
         fgw_metrics_counter(out, "fgw_node_requests_total", "Block API requests.", node.requests);
         fgw_metrics_counter(out, "fgw_node_refused_total", "Sessions without the secret.",
                             node.refused);
+        struct fgw_storage_stats storage;
+        fgw_storage_stats(role->storage, &storage);
+        fgw_metrics_gauge(out, "fgw_storage_pending_holds",
+                          "Holds whose name was not confirmed, as of the last look.",
+                          storage.pending_holds);
         fgw_metrics_gauge(out, "fgw_node_fenced", "1 when nothing is acknowledged.", node.fenced);
     }
 }

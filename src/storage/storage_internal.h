@@ -15,6 +15,7 @@
 #include "storage/datadir.h"
 #include "storage/group_files.h"
 #include "storage/log.h"
+#include "storage/pending.h"
 #include "storage/release.h"
 #include "storage/rows.h"
 #include "storage/sessions.h"
@@ -43,6 +44,7 @@ struct fgw_storage {
     struct fgw_storage_recovery recovered; /* by opening */
     struct fgw_sessions sessions;
     struct fgw_release release;
+    struct fgw_pending pending;
     struct fgw_sweep sweep;
     struct fgw_compact compact;
     uint64_t log_group_at_open;
