@@ -13,6 +13,7 @@
 #include "bin/schema.h"
 #include "bin/server.h"
 #include "bin/store.h"
+#include "bin/store_calls.h"
 #include "blobs/replicated.h"
 #include "cluster/cluster.h"
 #include "event/fiber.h"
@@ -35,6 +36,7 @@ struct role {
     struct fgw_s3 *s3;
     fgw_role_job *job; /* instead of serving; NULL: serve */
     void *job_context;
+    struct fgw_admin_extra calls[FGW_STORE_CALLS];
     bool stopped; /* by a signal, while the schema was waited for */
 };
 
@@ -479,11 +481,18 @@ static int start_engine(struct role *role)
     }
     struct fgw_server_engine engine = {.meta = fgw_database_meta(role->database),
                                        .blobs = role->blobs,
+                                       .storage = role->storage,
                                        .root_access_key = config->root_access_key,
                                        .root_secret_key = config->root_secret_key,
                                        .status = add_status,
                                        .status_context = role,
+                                       .admin_extras = role->calls,
+                                       .admin_extra_count =
+                                           role->storage != NULL ? FGW_STORE_CALLS : 0,
                                        .admin_socket = role->storage_node};
+    if (role->storage != NULL) {
+        fgw_store_calls_init(role->calls, role->storage);
+    }
     int exit_code = fgw_server_start_engine(role->server, &engine, &role->s3);
     if (exit_code == FGW_EXIT_OK) {
         fgw_log_info("server", "%s serves S3 at %s", config->node_id,

@@ -310,6 +310,46 @@ enum fgw_err fgw_storage_checkpoint(struct fgw_storage *storage,
 void fgw_storage_hold_groups(struct fgw_storage *storage);
 void fgw_storage_release_groups(struct fgw_storage *storage);
 
+/* -- backup (docs/formats/backup.md) --------------------------------------------------------- */
+
+enum fgw_storage_backup_phase {
+    FGW_STORAGE_BACKUP_NONE, /* since the process began */
+    FGW_STORAGE_BACKUP_RUNNING,
+    FGW_STORAGE_BACKUP_DONE,
+    FGW_STORAGE_BACKUP_FAILED
+};
+struct fgw_storage_backup_status {
+    enum fgw_storage_backup_phase state;
+    char to[1024];
+    uint64_t batch; /* the last one in it; 0: not known yet */
+    uint64_t files, files_total, bytes, bytes_total;
+    uint64_t damaged;    /* groups that are missing or too short in the data directory itself */
+    enum fgw_err result; /* of the last one, when it failed */
+    char message[480];
+};
+/* Makes a backup of everything answered before the call in the directory `to` (absolute, made when
+ * its parent exists). From a fiber; operations go on meanwhile. FGW_ERR_EXISTS: the directory holds
+ * something else; FGW_ERR_IN_USE: one is being made; _NOSPACE, _IO, _CORRUPT (the copy could not be
+ * read back). What was copied before a failure is not copied again by the next call. */
+enum fgw_err fgw_storage_backup(struct fgw_storage *storage, const char *to,
+                                struct fgw_error *error) FGW_MUST_CHECK;
+/* The same by care. FGW_ERR_IN_USE; FGW_ERR_UNAVAILABLE: care does not run. */
+enum fgw_err fgw_storage_backup_start(struct fgw_storage *storage, const char *to) FGW_MUST_CHECK;
+void fgw_storage_backup_status(struct fgw_storage *storage,
+                               struct fgw_storage_backup_status *out_status);
+
+struct fgw_storage_restore {
+    const char *from; /* a directory made by a backup */
+    const char *to;   /* the data directory: empty, or not there */
+    bool replace;     /* it takes the place of the lost one: the store id stays */
+    void (*progress)(void *context, uint64_t files, uint64_t files_total); /* may be NULL */
+    void *context;
+};
+/* Blocks. FGW_ERR_CORRUPT: the backup is damaged, the file is named; FGW_ERR_EXISTS: the directory is
+ * not empty; _NEWER_VERSION, _NOSPACE, _IO. After a failure the same call goes on. */
+enum fgw_err fgw_storage_restore(const struct fgw_storage_restore *options,
+                                 struct fgw_error *error) FGW_MUST_CHECK;
+
 /* The sweeper of holds that no row names (sweep.h). */
 struct fgw_storage_sweep_status {
     uint64_t passes;      /* ended since the process began, whole or not */
@@ -355,6 +395,9 @@ struct fgw_storage_scrub {
     fgw_storage_damage_fn *on_damage; /* called from the scrubbing fiber */
     void *context;
     uint64_t bytes_per_s; /* 0: as fast as it goes */
+    /* Called now and then from the scrubbing fiber; false ends the scrub (FGW_ERR_CANCELLED). May be
+     * NULL. */
+    bool (*on_progress)(void *context, const struct fgw_storage_scrub *scrub);
     /* results, also while it runs */
     uint64_t blocks, bytes, blobs, log_batches, damaged;
 };
@@ -364,11 +407,38 @@ struct fgw_storage_scrub {
 enum fgw_err fgw_storage_scrub(struct fgw_storage *storage,
                                struct fgw_storage_scrub *scrub) FGW_MUST_CHECK;
 
+/* A scrub by care, on a running process. */
+enum { FGW_STORAGE_SCRUB_FINDINGS = 100 };
+struct fgw_storage_scrub_finding {
+    const char *what; /* as in struct fgw_storage_damage */
+    struct fgw_cid cid;
+    uint64_t group, offset;
+};
+struct fgw_storage_scrub_status {
+    uint64_t runs; /* ended since the process began */
+    uint64_t blocks, bytes, blobs, log_batches, damaged; /* of the last or running one */
+    uint64_t held_bytes; /* of all blocks: what there is to read */
+    struct fgw_storage_scrub_finding findings[FGW_STORAGE_SCRUB_FINDINGS]; /* the first ones */
+    size_t finding_count;
+    enum fgw_err failed; /* why the last one broke off */
+    bool running, wanted;
+};
+/* Starts one unless one runs; false then, and when care does not run. bytes_per_s 0: no limit. */
+bool fgw_storage_scrub_start(struct fgw_storage *storage, uint64_t bytes_per_s);
+/* Ends the one that runs, soon. */
+void fgw_storage_scrub_stop(struct fgw_storage *storage);
+/* The status is large: not on a fiber's stack. */
+void fgw_storage_scrub_status(struct fgw_storage *storage,
+                              struct fgw_storage_scrub_status *out_status);
+
 struct fgw_storage_stats {
     uint64_t groups, log_bytes, bulk_bytes, live_bytes, dead_bytes, free_bytes, total_bytes;
     uint64_t blocks, batches, operations, syncs, sync_ns_total, applied_batch, last_batch;
     uint64_t cache_bytes, pending_holds;
     uint64_t checkpoint_batch; /* covered by a checkpoint that was read back; 0: none */
+    /* compaction, since the process began; waiting: given up, until a checkpoint covers it */
+    uint64_t moved_blocks, moved_bytes, groups_unlinked, bytes_unlinked;
+    uint64_t groups_waiting, bytes_waiting;
     bool read_only, below_reserve, recovering;
 };
 void fgw_storage_stats(struct fgw_storage *storage, struct fgw_storage_stats *out_stats);
