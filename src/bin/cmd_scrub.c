@@ -93,7 +93,7 @@ static int print_answer(const struct scrub *scrub)
 
 static int ask(struct scrub *scrub, const char *method, const json_t *body)
 {
-    struct fgw_admin_call call = {method, "/admin/scrub", body, NULL};
+    struct fgw_admin_call call = {method, "/admin/scrub", body};
     json_decref(scrub->answer);
     scrub->answer = NULL;
     return fgw_admin_ask_process(&scrub->verb.config, &call, &scrub->answer);
