@@ -9,6 +9,7 @@
 
 #include "bin/cql_settings.h"
 #include "bin/database.h"
+#include "bin/role_job.h"
 #include "bin/schema.h"
 #include "bin/server.h"
 #include "bin/store.h"
@@ -18,7 +19,7 @@
 #include "event/fiber.h"
 #include "node/node.h"
 
-enum { RETRY_MS = 1000 };
+enum { RETRY_MS = 1000, PENDING_ASK_MAX_MS = 5 * 60 * 1000 };
 
 struct role {
     struct fgw_config config;
@@ -34,6 +35,8 @@ struct role {
     _Atomic(struct fgw_node *) node;
     struct fgw_s3 *s3;
     struct fgw_admin_extra calls[FGW_STORE_CALLS];
+    fgw_role_job *job; /* instead of serving; NULL: serve */
+    void *job_context;
     bool stopped; /* by a signal, while the schema was waited for */
 };
 
@@ -148,6 +151,9 @@ static int open_storage(struct role *role)
     const struct fgw_config *config = &role->config;
     struct fgw_storage_options options = fgw_store_options(config);
     options.cluster_id = role->cluster_id;
+    options.pending_ask_ms = config->node_down_after_ms / 2 < PENDING_ASK_MAX_MS
+                                 ? config->node_down_after_ms / 2
+                                 : PENDING_ASK_MAX_MS;
     int exit_code = fgw_store_open(&options, &role->storage);
     if (exit_code == FGW_EXIT_OK &&
         memcmp(fgw_storage_cluster_id(role->storage), role->cluster_id, FGW_CLUSTER_ID_SIZE) != 0) {
@@ -311,6 +317,68 @@ static uint64_t epoch_of_set(void *context, uint64_t set_id)
     return epoch;
 }
 
+/* -- holds that stay pending --------------------------------------------------------------------- */
+
+/* A question of the storage's care to a worker. */
+struct mending {
+    struct fgw_task task;
+    struct fgw_wait done;
+    struct role *role;
+    const struct fgw_storage_hold_seen *hold;
+    enum fgw_err err;
+};
+
+/* The sets that name it, as the metadata says now. */
+static enum fgw_err mend_named(struct mending *mending)
+{
+    struct role *role = mending->role;
+    const struct fgw_storage_hold_seen *hold = mending->hold;
+    struct fgw_meta *meta = fgw_database_meta(role->database);
+    struct fgw_blob_live live;
+    struct fgw_arena arena;
+    struct fgw_error error;
+    fgw_error_init(&error);
+    fgw_arena_init(&arena, 0);
+    enum fgw_err err = meta->ops->blob_live(meta, &arena, &hold->owner, &hold->root, &live);
+    fgw_arena_deinit(&arena);
+    for (unsigned i = 0; err == FGW_OK && i < live.count; i++) {
+        struct fgw_extent extent = {.number = hold->extent,
+                                    .set = live.sets[i],
+                                    .root = hold->root,
+                                    .size = hold->size_bytes};
+        if (set_is_here(role, extent.set) == FGW_STORAGE_HERE) {
+            err = fgw_blobs_replicated_mend(role->blobs, &hold->owner, &extent, &error);
+        }
+    }
+    if (err != FGW_OK) {
+        fgw_log_debug("cluster", "copies of a pending hold: %s", fgw_error_message(&error));
+    }
+    return err;
+}
+
+static void mend_on_worker(void *arg)
+{
+    struct mending *mending = arg;
+    mending->err = mend_named(mending);
+    fgw_wait_signal_remote(&mending->done);
+}
+
+static void start_mending(struct fgw_task *task)
+{
+    fgw_fiber_spawn(fgw_loop_current(), mend_on_worker,
+                    FGW_CONTAINER_OF(task, struct mending, task));
+}
+
+static enum fgw_err pending_is_named(void *context, const struct fgw_storage_hold_seen *hold)
+{
+    struct role *role = context;
+    struct mending mending = {.task.run = start_mending, .role = role, .hold = hold};
+    fgw_wait_init(&mending.done, 1);
+    fgw_loop_post(fgw_workers_loop(fgw_server_workers(role->server), 0), &mending.task);
+    fgw_wait_for(&mending.done);
+    return mending.err;
+}
+
 static void start_node(struct role *role)
 {
     struct fgw_node_options options = {.storage = role->storage,
@@ -323,6 +391,7 @@ static void start_node(struct role *role)
     role->node = fgw_node_new(&options);
     fgw_server_set_block_api(role->server, fgw_node_handle, role->node);
     fgw_database_set_here(role->database, set_is_here, role);
+    fgw_storage_set_named(role->storage, pending_is_named, role);
     fgw_storage_start_care(role->storage, fgw_database_blob_live, role->database);
 }
 
@@ -349,7 +418,11 @@ static void write_metrics(void *context, struct fgw_buf *out)
                         "Writes that went on in another set in the middle of their body.",
                         blobs.restages);
     fgw_metrics_counter(out, "fgw_blobs_copies_missing_total",
-                        "Copies that acknowledged writes lack.", blobs.copies_missing);
+                        "Copies that acknowledged writes lacked.", blobs.copies_missing);
+    fgw_metrics_counter(out, "fgw_blobs_copies_made_total", "Missing copies that were made.",
+                        blobs.copies_made);
+    fgw_metrics_counter(out, "fgw_blobs_holds_confirmed_total",
+                        "Holds that stores were told the name of.", blobs.confirmed);
     fgw_metrics_counter(out, "fgw_blobs_read_failovers_total", "Reads that went on elsewhere.",
                         blobs.read_failovers);
     fgw_metrics_counter(out, "fgw_blobs_reads_failed_total", "Reads that nobody could serve.",
@@ -363,6 +436,11 @@ static void write_metrics(void *context, struct fgw_buf *out)
         fgw_metrics_counter(out, "fgw_node_requests_total", "Block API requests.", node.requests);
         fgw_metrics_counter(out, "fgw_node_refused_total", "Sessions without the secret.",
                             node.refused);
+        struct fgw_storage_stats storage;
+        fgw_storage_stats(role->storage, &storage);
+        fgw_metrics_gauge(out, "fgw_storage_pending_holds",
+                          "Holds whose name was not confirmed, as of the last look.",
+                          storage.pending_holds);
         fgw_metrics_gauge(out, "fgw_node_fenced", "1 when nothing is acknowledged.", node.fenced);
     }
 }
@@ -422,6 +500,17 @@ static int start_engine(struct role *role)
     return exit_code;
 }
 
+static int run_job(struct role *role)
+{
+    struct fgw_role_parts parts = {.workers = fgw_server_workers(role->server),
+                                   .meta = fgw_database_meta(role->database),
+                                   .blobs = role->blobs,
+                                   .root_access_key = role->config.root_access_key,
+                                   .config = &role->config};
+    fgw_health_set(fgw_server_health(role->server), "engine", NULL);
+    return role->job(role->job_context, &parts);
+}
+
 /* -- life ---------------------------------------------------------------------------------------- */
 
 static int start(struct role *role)
@@ -443,7 +532,7 @@ static int start(struct role *role)
             start_node(role);
         }
         fgw_cluster_start(role->cluster);
-        exit_code = start_engine(role);
+        exit_code = role->job != NULL ? run_job(role) : start_engine(role);
     }
     return exit_code;
 }
@@ -502,6 +591,27 @@ static void take_secrets(struct role *role)
     }
 }
 
+static int run(struct role *role)
+{
+    take_secrets(role);
+    int exit_code = check_settings(role);
+    if (exit_code == FGW_EXIT_OK) {
+        exit_code =
+            fgw_server_start(&role->config, role->storage_node ? "kuri" : "proxy", &role->server);
+    }
+    if (role->server != NULL) {
+        exit_code = start(role);
+        if (exit_code == FGW_EXIT_OK && !role->stopped && role->job == NULL) {
+            fgw_server_run(role->server);
+        } else {
+            fgw_server_stop(role->server);
+        }
+        close_all(role);
+    }
+    fgw_xfree(role->secrets);
+    return exit_code;
+}
+
 int fgw_cluster_role_run(const struct fgw_command *command, bool storage_node)
 {
     struct role role = {.storage_node = storage_node};
@@ -509,21 +619,15 @@ int fgw_cluster_role_run(const struct fgw_command *command, bool storage_node)
     if (fgw_command_config(command, &input, &role.config) != FGW_OK) {
         return FGW_EXIT_USAGE;
     }
-    take_secrets(&role);
-    int exit_code = check_settings(&role);
-    if (exit_code == FGW_EXIT_OK) {
-        exit_code = fgw_server_start(&role.config, storage_node ? "kuri" : "proxy", &role.server);
-    }
-    if (role.server != NULL) {
-        exit_code = start(&role);
-        if (exit_code == FGW_EXIT_OK && !role.stopped) {
-            fgw_server_run(role.server);
-        } else {
-            fgw_server_stop(role.server);
-        }
-        close_all(&role);
-    }
-    fgw_xfree(role.secrets);
+    int exit_code = run(&role);
     fgw_config_deinit(&role.config);
     return exit_code;
+}
+
+int fgw_proxy_job(const struct fgw_config *config, fgw_role_job *job, void *context)
+{
+    struct role role = {.config = *config, .job = job, .job_context = context};
+    role.config.s3_listen.count = 0;
+    role.config.ops_listen.count = 0;
+    return run(&role);
 }

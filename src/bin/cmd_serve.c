@@ -6,6 +6,7 @@
 #include "bin/credentials.h"
 #include "bin/database.h"
 #include "bin/purger.h"
+#include "bin/role_job.h"
 #include "bin/server.h"
 #include "bin/store.h"
 #include "bin/store_calls.h"
@@ -175,6 +176,29 @@ static void close_all(struct serve *serve)
         fgw_storage_close(serve->storage);
     }
     fgw_server_free(serve->server);
+}
+
+int fgw_serve_job(const struct fgw_config *config, fgw_role_job *job, void *context)
+{
+    struct serve serve = {.config = *config};
+    serve.config.s3_listen.count = 0;
+    serve.config.ops_listen.count = 0;
+    int exit_code = fgw_server_start(&serve.config, "serve", &serve.server);
+    if (exit_code == FGW_EXIT_OK) {
+        exit_code = open_storage(&serve);
+        exit_code = exit_code == FGW_EXIT_OK ? open_metadata(&serve) : exit_code;
+        if (exit_code == FGW_EXIT_OK) {
+            struct fgw_role_parts parts = {.workers = fgw_server_workers(serve.server),
+                                           .meta = serve.meta,
+                                           .blobs = serve.blobs,
+                                           .root_access_key = serve.credentials.access_key,
+                                           .config = &serve.config};
+            exit_code = job(context, &parts);
+        }
+        fgw_server_stop(serve.server);
+        close_all(&serve);
+    }
+    return exit_code;
 }
 
 int fgw_cmd_serve(const struct fgw_command *command)

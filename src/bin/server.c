@@ -315,7 +315,10 @@ static int start_listeners(struct fgw_server *server)
     options.handler = handle_s3;
     options.on_refused = refuse_s3;
     options.tls = server->tls;
-    enum fgw_err err = fgw_http_server_start(&options, &server->s3_http, &error);
+    enum fgw_err err = FGW_OK; /* no address at all: work without serving (role_job.h) */
+    if (options.address_count > 0) {
+        err = fgw_http_server_start(&options, &server->s3_http, &error);
+    }
     if (err == FGW_OK && server->config->ops_listen.count > 0) {
         options = http_options(server, &server->config->ops_listen, &arena);
         options.handler = fgw_ops_handle;
@@ -417,9 +420,11 @@ int fgw_server_start(const struct fgw_config *config, const char *role, struct f
         fgw_server_free(server);
         return exit_code;
     }
-    const char *address = fgw_http_server_address(server->s3_http, 0);
-    (void)snprintf(server->endpoint, sizeof server->endpoint, "%s://%s",
-                   server->tls != NULL ? "https" : "http", address);
+    if (server->s3_http != NULL) {
+        (void)snprintf(server->endpoint, sizeof server->endpoint, "%s://%s",
+                       server->tls != NULL ? "https" : "http",
+                       fgw_http_server_address(server->s3_http, 0));
+    }
     *out = server;
     return FGW_EXIT_OK;
 }

@@ -47,6 +47,7 @@ static enum fgw_err hold_locally(const struct fgw_member *member,
                                      .root = *hold->root,
                                      .size_bytes = hold->size,
                                      .block = block,
+                                     .pending = true,
                                      .listed = true};
     struct fgw_storage_op op = {
         .name = "hold", .evaluate = accept, .holds = &taken, .hold_count = 1};
@@ -87,7 +88,32 @@ void fgw_member_release(const struct fgw_member *member, const struct fgw_member
     struct fgw_blockapi_owner owner = wire_owner(hold->owner, hold->extent);
     fgw_error_init(&error);
     /* a hint: the sweeper finds what it missed */
-    (void)!fgw_remote_hint(options->remotes, &target, true, &owner, hold->root, &error);
+    (void)!fgw_remote_release(options->remotes, &target, &owner, hold->root, &error);
+}
+
+/* -- confirming ---------------------------------------------------------------------------------- */
+
+enum fgw_err fgw_member_confirm(const struct fgw_member *member,
+                                const struct fgw_storage_hold_seen *holds, uint32_t count,
+                                struct fgw_error *error)
+{
+    const struct fgw_replicated_options *options = &member->replicated->options;
+    if (is_local(member)) {
+        enum fgw_err err = may_acknowledge(member);
+        return err == FGW_OK ? fgw_storage_confirm(options->storage, holds, count) : err;
+    }
+    struct fgw_remote_target target = target_of(member);
+    struct fgw_buf list;
+    fgw_buf_init(&list, 0);
+    for (uint32_t i = 0; i < count; i++) {
+        struct fgw_blockapi_owner owner = wire_owner(&holds[i].owner, holds[i].extent);
+        fgw_blockapi_put_owner(&list, &owner);
+        fgw_blockapi_put_cid(&list, &holds[i].root);
+    }
+    enum fgw_err err =
+        fgw_remote_confirm(options->remotes, &target, count, fgw_buf_bytes(&list), error);
+    fgw_buf_deinit(&list);
+    return err;
 }
 
 /* -- writing ------------------------------------------------------------------------------------- */
@@ -98,9 +124,14 @@ enum fgw_err fgw_member_writer_open(const struct fgw_member *member,
 {
     if (is_local(member)) {
         enum fgw_err err = may_acknowledge(member);
-        return err != FGW_OK ? err
-                             : fgw_storage_writer_new(member->replicated->options.storage, owner,
-                                                      extent, UINT64_MAX, &out_writer->local);
+        if (err == FGW_OK) {
+            err = fgw_storage_writer_new(member->replicated->options.storage, owner, extent,
+                                         UINT64_MAX, &out_writer->local);
+        }
+        if (err == FGW_OK) {
+            fgw_storage_writer_set_pending(out_writer->local);
+        }
+        return err;
     }
     struct fgw_remote_target target = target_of(member);
     struct fgw_blockapi_owner wire = wire_owner(owner, extent);

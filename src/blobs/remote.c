@@ -42,14 +42,16 @@ struct call {
     const uint64_t *numbers;
     size_t number_count;
     const struct fgw_storage_block *block; /* NULL: none */
-    bool counted;                          /* a list of one */
-    struct fgw_buf *extra;                 /* of the answer, appended; NULL: not wanted */
+    uint32_t counted;                      /* length of a list; 0: none */
+    struct fgw_bytes list;
+    struct fgw_buf *extra; /* of the answer, appended; NULL: not wanted */
 };
 
 static void encode(struct fgw_link *link, const struct call *call)
 {
-    if (call->counted) {
-        fgw_blockapi_put_u32(&link->request, 1);
+    if (call->counted > 0) {
+        fgw_blockapi_put_u32(&link->request, call->counted);
+        (void)fgw_buf_append(&link->request, call->list);
     }
     if (call->owner != NULL) {
         fgw_blockapi_put_owner(&link->request, call->owner);
@@ -123,14 +125,18 @@ enum fgw_err fgw_remote_hold(struct fgw_remotes *remotes, const struct fgw_remot
     return run_call(remotes, target, &call, error);
 }
 
-enum fgw_err fgw_remote_hint(struct fgw_remotes *remotes, const struct fgw_remote_target *target,
-                             bool release, const struct fgw_blockapi_owner *owner,
-                             const struct fgw_cid *root, struct fgw_error *error)
+enum fgw_err fgw_remote_release(struct fgw_remotes *remotes, const struct fgw_remote_target *target,
+                                const struct fgw_blockapi_owner *owner, const struct fgw_cid *root,
+                                struct fgw_error *error)
 {
-    struct call call = {.kind = release ? FGW_BLOCKAPI_RELEASE : FGW_BLOCKAPI_CONFIRM,
-                        .owner = owner,
-                        .root = root,
-                        .counted = true};
+    struct call call = {.kind = FGW_BLOCKAPI_RELEASE, .owner = owner, .root = root, .counted = 1};
+    return run_call(remotes, target, &call, error);
+}
+
+enum fgw_err fgw_remote_confirm(struct fgw_remotes *remotes, const struct fgw_remote_target *target,
+                                uint32_t count, struct fgw_bytes holds, struct fgw_error *error)
+{
+    struct call call = {.kind = FGW_BLOCKAPI_CONFIRM, .counted = count, .list = holds};
     return run_call(remotes, target, &call, error);
 }
 

@@ -1,12 +1,18 @@
 /* replicated.c: see replicated.h: holds of whole sets, hints, the store itself. */
 #include "blobs/replicated_internal.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 
 enum { HINTS_MAX = 256 };
 
+enum { RENEW_AFTER_MS = 3600 * 1000 };
+
 struct staged_state {
     bool durable;
+    bool complete; /* every member of the set has it */
+    uint64_t set_epoch;
+    uint64_t answered_ms; /* boot clock: when the holders said that they have it */
     struct fgw_arena *arena;
     unsigned replicas;
 };
@@ -34,6 +40,9 @@ void fgw_replicated_durable(struct fgw_blob_staged *staged, const struct fgw_pla
     staged->extent.set = set->id;
     staged->in_memory = false;
     state->durable = true;
+    state->complete = missing == 0;
+    state->set_epoch = set->epoch;
+    state->answered_ms = fgw_clock_boot_ms();
 }
 
 /* -- holds of whole sets ------------------------------------------------------------------------- */
@@ -93,6 +102,33 @@ static struct set_hold set_hold_of(const struct fgw_blob_staged *staged,
         .block = staged->in_memory ? &staged->block : NULL};
 }
 
+/* Stores keep a hold that nobody named for two hours after they were told of it last. */
+static bool is_old(const struct fgw_blob_staged *staged)
+{
+    const struct staged_state *state = staged->private_state;
+    uint64_t limit_ms = fgw_replicated_of(staged->blobs)->options.renew_after_ms;
+    return fgw_clock_boot_ms() - state->answered_ms > (limit_ms == 0 ? RENEW_AFTER_MS : limit_ms);
+}
+
+/* The same hold once more, at the same set. */
+static enum fgw_err renew(struct fgw_blob_staged *staged)
+{
+    struct fgw_replicated *replicated = fgw_replicated_of(staged->blobs);
+    const struct fgw_placement *placement = replicated->options.placement;
+    struct fgw_placement_set *set = fgw_xmalloc(sizeof *set);
+    enum fgw_err err = placement->resolve(placement->context, staged->extent.set, set);
+    if (err == FGW_OK) {
+        struct set_hold all = set_hold_of(staged, set);
+        err = hold_set(&all);
+        if (err == FGW_OK) {
+            fgw_replicated_durable(staged, set, all.holders);
+            FGW_REPLICATED_COUNT(replicated, renewed);
+        }
+    }
+    fgw_xfree(set);
+    return err == FGW_OK || err == FGW_ERR_NOSPACE ? err : FGW_ERR_UNAVAILABLE;
+}
+
 static enum fgw_err make_durable(struct fgw_blob_staged *staged)
 {
     struct staged_state *state = staged->private_state;
@@ -103,7 +139,7 @@ static enum fgw_err make_durable(struct fgw_blob_staged *staged)
     enum fgw_err err = FGW_OK;
     fgw_error_init(&error);
     if (state->durable) {
-        return FGW_OK;
+        return is_old(staged) ? renew(staged) : FGW_OK;
     }
     struct fgw_placement_set *set = fgw_arena_alloc(state->arena, sizeof *set);
     for (size_t attempt = 0; attempt < FGW_REPLICATED_SETS_TRIED; attempt++) {
@@ -165,6 +201,15 @@ struct hint {
     struct fgw_placement_set set;
 };
 
+void fgw_replicated_hint_done(struct fgw_replicated_worker *worker)
+{
+    worker->hints--;
+    if (worker->hints == 0 && worker->no_hints != NULL) {
+        fgw_wait_signal(worker->no_hints);
+        worker->no_hints = NULL;
+    }
+}
+
 static void send_hint(void *arg)
 {
     struct hint *hint = arg;
@@ -177,11 +222,7 @@ static void send_hint(void *arg)
     }
     fgw_xfree(hint->key);
     fgw_xfree(hint);
-    worker->hints--;
-    if (worker->hints == 0 && worker->no_hints != NULL) {
-        fgw_wait_signal(worker->no_hints);
-        worker->no_hints = NULL;
-    }
+    fgw_replicated_hint_done(worker);
 }
 
 static struct fgw_replicated_worker *this_worker(struct fgw_replicated *replicated)
@@ -239,9 +280,14 @@ static void discard(struct fgw_blob_staged *staged)
     }
 }
 
+/* A copy that is missing is made by the stores that have one: they ask about what is not confirmed. */
 static void confirm(struct fgw_blob_staged *staged)
 {
-    (void)staged; /* stores ask the metadata about each hold before they drop it */
+    const struct staged_state *state = staged->private_state;
+    if (state->durable && state->complete) {
+        fgw_replicated_confirm_later(fgw_replicated_of(staged->blobs), &staged->owner,
+                                     &staged->extent, state->set_epoch);
+    }
 }
 
 static void release(struct fgw_blobs *blobs, const struct fgw_storage_owner *owner,
@@ -276,6 +322,9 @@ struct fgw_blobs *fgw_blobs_replicated_new(const struct fgw_replicated_options *
     replicated->base.ops = &OPS;
     replicated->options = *options;
     replicated->per_worker = fgw_xcalloc(options->workers, sizeof *replicated->per_worker);
+    for (unsigned i = 0; i < options->workers; i++) {
+        fgw_replicated_confirm_init(&replicated->per_worker[i]);
+    }
     return &replicated->base;
 }
 
@@ -287,6 +336,7 @@ void fgw_blobs_replicated_stats(struct fgw_blobs *blobs, struct fgw_replicated_s
         READ(writes),          READ(writes_failed), READ(sets_replaced),  READ(members_failed),
         READ(copies_missing),  READ(reads),         READ(read_failovers), READ(reads_failed),
         READ(digests_checked), READ(digests_wrong), READ(hints_dropped),  READ(restages),
+        READ(confirmed),       READ(confirms_left), READ(renewed),        READ(copies_made),
     };
 #undef READ
 }
@@ -294,6 +344,7 @@ void fgw_blobs_replicated_stats(struct fgw_blobs *blobs, struct fgw_replicated_s
 void fgw_blobs_replicated_close_worker(struct fgw_blobs *blobs, unsigned index)
 {
     struct fgw_replicated_worker *worker = &fgw_replicated_of(blobs)->per_worker[index];
+    fgw_replicated_confirm_close(worker);
     if (worker->hints > 0) {
         struct fgw_wait wait;
         fgw_wait_init(&wait, 1);

@@ -25,17 +25,27 @@ struct fgw_replicated_options {
     /* May the own store acknowledge? NULL: always. */
     enum fgw_err (*may_acknowledge)(void *context);
     void *local_context;
+    uint64_t
+        renew_after_ms; /* age of the holders' last answer at which it is asked for again before
+                                a commit; 0: 1 h */
 };
 
 struct fgw_replicated_stats {
     uint64_t writes, writes_failed, sets_replaced, members_failed, copies_missing;
     uint64_t reads, read_failovers, reads_failed, digests_checked, digests_wrong, hints_dropped,
-        restages;
+        restages, confirmed, confirms_left, renewed, copies_made;
 };
 
 /* Options are copied, what they point to outlives the result. */
 struct fgw_blobs *fgw_blobs_replicated_new(const struct fgw_replicated_options *options);
 void fgw_blobs_replicated_stats(struct fgw_blobs *blobs, struct fgw_replicated_stats *out_stats);
+/* Every member of the extent's set has the blob, held by the owner, and knows that it is named;
+ * copies that were missing are made. From a fiber of a worker. FGW_ERR_NOT_FOUND: the set is not known,
+ * or nobody has the blob; else what a member said: it stays as it is, to be tried again. */
+enum fgw_err fgw_blobs_replicated_mend(struct fgw_blobs *blobs,
+                                       const struct fgw_storage_owner *owner,
+                                       const struct fgw_extent *extent,
+                                       struct fgw_error *error) FGW_MUST_CHECK;
 /* In a fiber of each worker before free: waits for the hints under way there. */
 void fgw_blobs_replicated_close_worker(struct fgw_blobs *blobs, unsigned index);
 /* Takes NULL; all stages and readers must have ended. */

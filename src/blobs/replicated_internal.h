@@ -4,6 +4,7 @@
 
 #include <stdatomic.h>
 
+#include "base/list.h"
 #include "blobs/leaf.h"
 #include "blobs/replicated.h"
 #include "cid/dag.h"
@@ -12,10 +13,21 @@
 
 enum { FGW_REPLICATED_SETS_TRIED = 4, FGW_REPLICATED_RESTAGES_MAX = 16 };
 
+enum { FGW_CONFIRM_BATCH = 300 };
+
 struct fgw_replicated_worker {
     unsigned hints; /* fibers under way */
     struct fgw_wait *no_hints;
+    /* replicated_confirm.c */
+    struct fgw_list confirms; /* oldest first */
+    unsigned confirm_count;
+    bool confirming; /* its fiber runs */
+    bool closing;
+    struct fgw_wait *confirm_wake;
 };
+
+/* A fiber that worker->hints counts has done its work. */
+void fgw_replicated_hint_done(struct fgw_replicated_worker *worker);
 
 struct fgw_replicated {
     struct fgw_blobs base;
@@ -24,7 +36,7 @@ struct fgw_replicated {
     struct {
         _Atomic uint64_t writes, writes_failed, sets_replaced, members_failed, copies_missing;
         _Atomic uint64_t reads, read_failovers, reads_failed, digests_checked, digests_wrong;
-        _Atomic uint64_t hints_dropped, restages;
+        _Atomic uint64_t hints_dropped, restages, confirmed, confirms_left, renewed, copies_made;
     } counters;
 };
 
@@ -71,6 +83,10 @@ enum fgw_err fgw_member_hold(const struct fgw_member *member, const struct fgw_m
                              const struct fgw_storage_block *block,
                              struct fgw_error *error) FGW_MUST_CHECK;
 void fgw_member_release(const struct fgw_member *member, const struct fgw_member_hold *hold);
+/* At most FGW_CONFIRM_BATCH of them. */
+enum fgw_err fgw_member_confirm(const struct fgw_member *member,
+                                const struct fgw_storage_hold_seen *holds, uint32_t count,
+                                struct fgw_error *error) FGW_MUST_CHECK;
 enum fgw_err fgw_member_writer_open(const struct fgw_member *member,
                                     const struct fgw_storage_owner *owner, uint64_t extent,
                                     struct fgw_member_writer *out_writer,
@@ -178,6 +194,17 @@ void fgw_replicated_release_at(struct fgw_replicated *replicated,
                                const struct fgw_storage_owner *owner,
                                const struct fgw_extent *extent,
                                const struct fgw_placement_set *set);
+
+/* -- replicated_confirm.c ------------------------------------------------------------------------ */
+
+/* The name is committed, and all members of the set (of that epoch) hold it: they are told, once the
+ * set is known not to have changed before the commit. */
+void fgw_replicated_confirm_later(struct fgw_replicated *replicated,
+                                  const struct fgw_storage_owner *owner,
+                                  const struct fgw_extent *extent, uint64_t set_epoch);
+void fgw_replicated_confirm_init(struct fgw_replicated_worker *worker);
+/* On the worker: what is not told is asked for by the stores. */
+void fgw_replicated_confirm_close(struct fgw_replicated_worker *worker);
 
 /* -- replicated_read.c --------------------------------------------------------------------------- */
 

@@ -65,5 +65,9 @@ struct fgw_unixfs_node {
  * FGW_UNIXFS_NODE_MAX. */
 enum fgw_err fgw_unixfs_decode(struct fgw_arena *arena, struct fgw_bytes block,
                                struct fgw_unixfs_node *out_node) FGW_MUST_CHECK;
+/* The same, but links of a file may have names: the Go gateway's multipart objects have ("part-00001"),
+ * against what the specification tells readers to accept. */
+enum fgw_err fgw_unixfs_decode_named(struct fgw_arena *arena, struct fgw_bytes block,
+                                     struct fgw_unixfs_node *out_node) FGW_MUST_CHECK;
 
 #endif

@@ -124,6 +124,7 @@ static enum fgw_err take_block_sizes(const struct fgw_protobuf_field *field,
 }
 
 struct unixfs_fields {
+    bool names_allowed;
     bool has_type;
     bool has_file_size;
     size_t sized_links;
@@ -156,12 +157,13 @@ static enum fgw_err take_unixfs_field(const struct fgw_protobuf_field *field,
     }
 }
 
-/* filesize = inline data + block sizes, one for each link, no link named. */
+/* filesize = inline data + block sizes, one for each link; no link named unless names are allowed. */
 static enum fgw_err check_file(struct fgw_unixfs_node *node, const struct unixfs_fields *seen)
 {
     uint64_t sum = node->data.len;
     for (size_t i = 0; i < node->link_count; i++) {
-        if (node->links[i].name.len > 0 || node->links[i].file_bytes > INT64_MAX - sum) {
+        bool named = node->links[i].name.len > 0 && !seen->names_allowed;
+        if (named || node->links[i].file_bytes > INT64_MAX - sum) {
             return FGW_ERR_CORRUPT;
         }
         sum += node->links[i].file_bytes;
@@ -183,10 +185,10 @@ static enum fgw_err check_directory(const struct fgw_unixfs_node *node)
     return FGW_OK;
 }
 
-static enum fgw_err decode_unixfs(struct fgw_bytes data, struct fgw_unixfs_node *node,
-                                  struct fgw_unixfs_link *links)
+static enum fgw_err decode_unixfs(struct fgw_bytes data, bool names_allowed,
+                                  struct fgw_unixfs_node *node, struct fgw_unixfs_link *links)
 {
-    struct unixfs_fields seen = {0};
+    struct unixfs_fields seen = {.names_allowed = names_allowed};
     while (data.len > 0) {
         struct fgw_protobuf_field field;
         enum fgw_err err = fgw_protobuf_take(&data, &field);
@@ -212,8 +214,8 @@ static enum fgw_err decode_unixfs(struct fgw_bytes data, struct fgw_unixfs_node 
     }
 }
 
-enum fgw_err fgw_unixfs_decode(struct fgw_arena *arena, struct fgw_bytes block,
-                               struct fgw_unixfs_node *out_node)
+static enum fgw_err decode(struct fgw_arena *arena, struct fgw_bytes block, bool names_allowed,
+                           struct fgw_unixfs_node *out_node)
 {
     if (block.len > FGW_UNIXFS_NODE_MAX) {
         return FGW_ERR_TOO_LARGE;
@@ -233,9 +235,21 @@ enum fgw_err fgw_unixfs_decode(struct fgw_arena *arena, struct fgw_bytes block,
         return err;
     }
     struct fgw_unixfs_node node = {.links = links, .link_count = outline.link_count};
-    err = decode_unixfs(outline.data, &node, links);
+    err = decode_unixfs(outline.data, names_allowed, &node, links);
     if (err == FGW_OK) {
         *out_node = node;
     }
     return err;
+}
+
+enum fgw_err fgw_unixfs_decode(struct fgw_arena *arena, struct fgw_bytes block,
+                               struct fgw_unixfs_node *out_node)
+{
+    return decode(arena, block, false, out_node);
+}
+
+enum fgw_err fgw_unixfs_decode_named(struct fgw_arena *arena, struct fgw_bytes block,
+                                     struct fgw_unixfs_node *out_node)
+{
+    return decode(arena, block, true, out_node);
 }

@@ -20,6 +20,7 @@
 #endif
 
 #ifdef FIBER_ASAN
+#include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
 #ifdef FIBER_TSAN
@@ -126,6 +127,10 @@ static struct fgw_fiber *take_fiber(struct fgw_loop *loop)
     fiber->stack = mmap(NULL, GUARD_SIZE + STACK_SIZE, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     FGW_CHECK(fiber->stack != MAP_FAILED && mprotect(fiber->stack, GUARD_SIZE, PROT_NONE) == 0);
+#ifdef FIBER_ASAN
+    /* whose frames lay here before is still marked */
+    __asan_unpoison_memory_region(fiber->stack, GUARD_SIZE + STACK_SIZE);
+#endif
     return fiber;
 }
 

@@ -56,6 +56,7 @@ static enum fgw_err put(struct fgw_node_session *session, struct fgw_bytes rest)
                                     .root = in.cid,
                                     .size_bytes = in.bytes.len,
                                     .block = &block,
+                                    .pending = true,
                                     .listed = true};
     enum fgw_err err = in.bytes.len > FGW_STORAGE_INLINE_MAX ? FGW_ERR_BAD_REQUEST : FGW_OK;
     if (err == FGW_OK && fgw_crc32c(0, in.bytes) != in.crc32c) {
@@ -70,7 +71,7 @@ static enum fgw_err put(struct fgw_node_session *session, struct fgw_bytes rest)
 static enum fgw_err hold_copy(struct fgw_node_session *session, struct fgw_bytes rest)
 {
     struct fgw_blockapi_owner from;
-    struct fgw_storage_hold hold = {.listed = true};
+    struct fgw_storage_hold hold = {.pending = true, .listed = true};
     if (fgw_blockapi_take_owner(&rest, &from) != FGW_OK ||
         fgw_blockapi_take_cid(&rest, &hold.root) != FGW_OK ||
         fgw_blockapi_take_u64(&rest, &hold.size_bytes) != FGW_OK) {
@@ -84,41 +85,71 @@ static enum fgw_err hold_copy(struct fgw_node_session *session, struct fgw_bytes
 
 /* -- hints --------------------------------------------------------------------------------------- */
 
-static void release_hold(struct fgw_node_session *session, const struct fgw_blockapi_owner *from,
-                         const struct fgw_cid *root)
+static void release_hold(struct fgw_node_session *session, const struct fgw_storage_hold_seen *hold)
 {
     struct fgw_storage *storage = session->owner->storage;
-    struct fgw_storage_owner owner = fgw_node_owner(from);
-    if ((from->extent & FGW_EXTENT_TEMPORARY) == 0) {
-        fgw_storage_release_hint(storage, &owner, from->extent, root);
+    if ((hold->extent & FGW_EXTENT_TEMPORARY) == 0) {
+        fgw_storage_release_hint(storage, &hold->owner, hold->extent, &hold->root);
     } else if (fgw_node_may_acknowledge(session->owner) == FGW_OK) {
         fgw_node_working_begin(session);
-        (void)!fgw_storage_release(storage, owner.owner_id, from->extent, root);
+        (void)!fgw_storage_release(storage, hold->owner.owner_id, hold->extent, &hold->root);
         fgw_node_working_end(session);
     }
 }
 
-/* CONFIRM and RELEASE. A confirmed hold needs no question before the sweeper's: nothing to do. For a
- * released one the store asks the metadata before it acts. */
-static enum fgw_err hints(struct fgw_node_session *session, bool release, struct fgw_bytes rest)
-{
+struct hints {
+    struct fgw_storage_hold_seen *holds;
     uint32_t count;
-    if (fgw_blockapi_take_u32(&rest, &count) != FGW_OK || count > BATCH_MAX) {
-        return FGW_ERR_PARSE;
-    }
+};
+
+static enum fgw_err take_hints(struct fgw_bytes rest, struct hints *hints)
+{
     enum fgw_err err = FGW_OK;
-    for (uint32_t i = 0; i < count && err == FGW_OK; i++) {
+    for (uint32_t i = 0; i < hints->count && err == FGW_OK; i++) {
         struct fgw_blockapi_owner from;
-        struct fgw_cid root;
+        struct fgw_storage_hold_seen *hold = &hints->holds[i];
         err = fgw_blockapi_take_owner(&rest, &from);
         if (err == FGW_OK) {
-            err = fgw_blockapi_take_cid(&rest, &root);
+            err = fgw_blockapi_take_cid(&rest, &hold->root);
         }
-        if (err == FGW_OK && release) {
-            release_hold(session, &from, &root);
+        if (err == FGW_OK) {
+            hold->owner = fgw_node_owner(&from);
+            hold->extent = from.extent;
         }
     }
-    return err == FGW_OK ? fgw_node_answer(session, FGW_OK, NULL, fgw_bytes(NULL, 0)) : err;
+    return err;
+}
+
+static enum fgw_err confirm(struct fgw_node_session *session, const struct hints *hints)
+{
+    enum fgw_err err = fgw_node_may_acknowledge(session->owner);
+    if (err == FGW_OK) {
+        fgw_node_working_begin(session);
+        err = fgw_storage_confirm(session->owner->storage, hints->holds, hints->count);
+        fgw_node_working_end(session);
+    }
+    return err;
+}
+
+/* CONFIRM and RELEASE. For a released hold the store asks the metadata before it acts. */
+static enum fgw_err take_hints_of(struct fgw_node_session *session, bool release,
+                                  struct fgw_bytes rest)
+{
+    struct hints hints = {0};
+    enum fgw_err answer = FGW_OK;
+    if (fgw_blockapi_take_u32(&rest, &hints.count) != FGW_OK || hints.count > BATCH_MAX) {
+        return FGW_ERR_PARSE;
+    }
+    hints.holds = fgw_xcalloc(hints.count + 1, sizeof *hints.holds);
+    enum fgw_err err = take_hints(rest, &hints);
+    for (uint32_t i = 0; i < hints.count && err == FGW_OK && release; i++) {
+        release_hold(session, &hints.holds[i]);
+    }
+    if (err == FGW_OK && !release) {
+        answer = confirm(session, &hints);
+    }
+    fgw_xfree(hints.holds);
+    return err == FGW_OK ? fgw_node_answer(session, answer, NULL, fgw_bytes(NULL, 0)) : err;
 }
 
 /* -- reading ------------------------------------------------------------------------------------- */
@@ -271,7 +302,7 @@ static enum fgw_err dispatch(struct fgw_node_session *session, uint8_t kind, str
         return hold_copy(session, rest);
     case FGW_BLOCKAPI_CONFIRM:
     case FGW_BLOCKAPI_RELEASE:
-        return hints(session, kind == FGW_BLOCKAPI_RELEASE, rest);
+        return take_hints_of(session, kind == FGW_BLOCKAPI_RELEASE, rest);
     case FGW_BLOCKAPI_READ:
         return read_blob(session, rest);
     case FGW_BLOCKAPI_LEAVES:

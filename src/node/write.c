@@ -46,6 +46,9 @@ enum fgw_err fgw_node_write_begin(struct fgw_node_session *session, struct fgw_b
                                      &session->writer);
     }
     session->writing = err == FGW_OK;
+    if (session->writing) {
+        fgw_storage_writer_set_pending(session->writer);
+    }
     return fgw_node_answer(session, err, NULL, fgw_bytes(NULL, 0));
 }
 

@@ -245,6 +245,8 @@ static enum fgw_err apply_item(struct fgw_apply *apply, const struct fgw_tlv_ite
         return fgw_apply_blob_hold(apply, item->value);
     case FGW_ITEM_RELEASE:
         return fgw_apply_release(apply, item->value);
+    case FGW_ITEM_CONFIRM:
+        return fgw_apply_confirm(apply, item->value);
     case FGW_ITEM_RELEASE_OWNER:
         return apply_owner_queue(apply, item->value, false);
     case FGW_ITEM_HOLD_DONE:

@@ -12,6 +12,46 @@ static void put_hold(struct fgw_apply *apply, const struct fgw_item_owner *owner
     fgw_apply_put(apply, &key);
 }
 
+/* -- pending holds ------------------------------------------------------------------------------ */
+
+static void put_pending(struct fgw_apply *apply, const struct fgw_item_owner *owner, uint8_t codec,
+                        const uint8_t *digest)
+{
+    struct fgw_row_key key = fgw_row_key_pending(owner->address.owner_id, owner->extent);
+    struct fgw_pending_row row = {
+        .codec = codec, .since_ms = apply->running_ms, .key = owner->address.key};
+    if (owner->pending) {
+        memcpy(row.digest, digest, sizeof row.digest);
+        memcpy(row.bucket_id, owner->address.bucket_id, sizeof row.bucket_id);
+        fgw_pending_row_encode(&apply->encoded, &row);
+        fgw_apply_put(apply, &key);
+    }
+}
+
+static enum fgw_err end_pending(struct fgw_apply *apply, const struct fgw_item_release *release)
+{
+    struct fgw_bytes value;
+    struct fgw_pending_row row;
+    struct fgw_row_key key = fgw_row_key_pending(release->owner_id, release->extent);
+    enum fgw_err err = fgw_apply_get(apply, &key, &value);
+    if (err == FGW_OK) {
+        err = fgw_pending_row_decode(value, &row);
+    }
+    if (err == FGW_OK && memcmp(row.digest, release->digest, sizeof row.digest) == 0) {
+        fgw_apply_delete(apply, &key);
+    }
+    return err == FGW_ERR_NOT_FOUND ? FGW_OK : err;
+}
+
+enum fgw_err fgw_apply_confirm(struct fgw_apply *apply, struct fgw_bytes value)
+{
+    struct fgw_item_release confirm;
+    enum fgw_err err = fgw_item_release(value, &confirm);
+    return err == FGW_OK ? end_pending(apply, &confirm) : err;
+}
+
+/* -- holds -------------------------------------------------------------------------------------- */
+
 enum fgw_err fgw_apply_block_hold(struct fgw_apply *apply, struct fgw_bytes value)
 {
     struct fgw_item_block block;
@@ -23,6 +63,7 @@ enum fgw_err fgw_apply_block_hold(struct fgw_apply *apply, struct fgw_bytes valu
     if (owner.listed) {
         put_hold(apply, &owner, block.codec, block.digest);
     }
+    put_pending(apply, &owner, block.codec, block.digest);
     return fgw_apply_add_ref(apply, &block, &(struct fgw_apply_ref){.owner = &owner});
 }
 
@@ -59,6 +100,7 @@ static void hold_blob(struct fgw_apply *apply, const struct fgw_row_key *key,
                       struct fgw_blob_row *row, const uint8_t *digest,
                       const struct fgw_item_owner *owner)
 {
+    put_pending(apply, owner, FGW_CODEC_DAG_PB, digest);
     if (holds_already(apply, owner, digest)) {
         return;
     }
@@ -122,6 +164,10 @@ enum fgw_err fgw_apply_release(struct fgw_apply *apply, struct fgw_bytes value)
     }
     memcpy(owner.address.owner_id, release.owner_id, sizeof release.owner_id);
     owner.extent = release.extent;
+    err = end_pending(apply, &release);
+    if (err != FGW_OK) {
+        return err;
+    }
     return release.codec == FGW_CODEC_RAW
                ? fgw_apply_drop_ref(apply, release.digest, &(struct fgw_apply_ref){.owner = &owner},
                                     false)

@@ -30,6 +30,7 @@ enum fgw_err fgw_apply_mark_bad(struct fgw_apply *apply, struct fgw_bytes value)
 
 enum fgw_err fgw_apply_block_hold(struct fgw_apply *apply, struct fgw_bytes value) FGW_MUST_CHECK;
 enum fgw_err fgw_apply_blob_hold(struct fgw_apply *apply, struct fgw_bytes value) FGW_MUST_CHECK;
+enum fgw_err fgw_apply_confirm(struct fgw_apply *apply, struct fgw_bytes value) FGW_MUST_CHECK;
 enum fgw_err fgw_apply_release(struct fgw_apply *apply, struct fgw_bytes value) FGW_MUST_CHECK;
 enum fgw_err fgw_apply_slice(struct fgw_apply *apply, struct fgw_bytes value) FGW_MUST_CHECK;
 enum fgw_err fgw_apply_finish(struct fgw_apply *apply, struct fgw_bytes value) FGW_MUST_CHECK;

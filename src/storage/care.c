@@ -170,6 +170,11 @@ static struct hint *next_hint(struct fgw_care *care)
     return node == NULL ? NULL : FGW_CONTAINER_OF(node, struct hint, node);
 }
 
+static uint64_t ask_pending(struct fgw_care *care)
+{
+    return fgw_pending_care(care->storage, care->live, care->live_context);
+}
+
 /* What fails is left to the sweeper. */
 static void follow_hint(struct fgw_care *care, const struct hint *hint)
 {
@@ -309,6 +314,7 @@ struct fgw_care *fgw_care_new(struct fgw_storage *storage)
         [FGW_CARE_HINTS] = follow_hints,     [FGW_CARE_FIGURES] = count_figures,
         [FGW_CARE_SWEEP] = sweep_holds,      [FGW_CARE_CHECKPOINT] = write_checkpoint,
         [FGW_CARE_COMPACT] = compact_groups, [FGW_CARE_SCRUB] = scrub_when_asked,
+        [FGW_CARE_PENDING] = ask_pending,
     };
     struct fgw_care *care = fgw_xcalloc(1, sizeof *care);
     care->storage = storage;

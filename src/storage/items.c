@@ -4,6 +4,8 @@
 #include "base/encode.h"
 #include "base/tlv.h"
 
+enum { OWNER_LISTED = 1, OWNER_PENDING = 2 };
+
 /* -- fields ------------------------------------------------------------------------------------ */
 
 bool fgw_take_view(struct fgw_bytes *rest, size_t len, struct fgw_bytes *out)
@@ -84,7 +86,8 @@ static size_t owner_size(const struct fgw_item_owner *owner)
 
 void fgw_put_owner(struct fgw_buf *out, const struct fgw_item_owner *owner)
 {
-    (void)fgw_buf_append_byte(out, owner->listed ? 1 : 0);
+    (void)fgw_buf_append_byte(
+        out, (uint8_t)((owner->listed ? OWNER_LISTED : 0) | (owner->pending ? OWNER_PENDING : 0)));
     put(out, owner->address.bucket_id, FGW_STORAGE_ID_SIZE);
     put(out, owner->address.owner_id, FGW_STORAGE_ID_SIZE);
     fgw_put_uvarint(out, owner->extent);
@@ -102,7 +105,8 @@ bool fgw_take_owner(struct fgw_bytes *rest, struct fgw_item_owner *out)
               fgw_take_uvarint(rest, &out->extent) && fgw_take_uvarint(rest, &key_len) &&
               key_len <= rest->len && fgw_take_view(rest, (size_t)key_len, &out->address.key);
     if (ok) {
-        out->listed = (flags & 1) != 0;
+        out->listed = (flags & OWNER_LISTED) != 0;
+        out->pending = (flags & OWNER_PENDING) != 0;
     }
     return ok;
 }
@@ -181,9 +185,10 @@ void fgw_item_put_blob_hold(struct fgw_buf *out, const uint8_t digest[FGW_SHA256
     fgw_put_owner(out, owner);
 }
 
-void fgw_item_put_release(struct fgw_buf *out, const struct fgw_item_release *release)
+void fgw_item_put_release(struct fgw_buf *out, enum fgw_item_tag tag,
+                          const struct fgw_item_release *release)
 {
-    put_head(out, FGW_ITEM_RELEASE,
+    put_head(out, tag,
              FGW_STORAGE_ID_SIZE + uvarint_size(release->extent) + 1 + FGW_SHA256_SIZE);
     put(out, release->owner_id, FGW_STORAGE_ID_SIZE);
     fgw_put_uvarint(out, release->extent);

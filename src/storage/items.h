@@ -28,7 +28,8 @@ enum fgw_item_tag {
     FGW_ITEM_MARK_BAD = 0x1f,
     FGW_ITEM_PREDECESSOR = 0x21,
     FGW_ITEM_GROUP_GONE = 0x23,
-    FGW_ITEM_HOLD_DONE = 0x25
+    FGW_ITEM_HOLD_DONE = 0x25,
+    FGW_ITEM_CONFIRM = 0x27
 };
 
 enum { FGW_LIST_ID_SIZE = 16, FGW_SLICE_BLOCKS = 1000 };
@@ -48,6 +49,7 @@ struct fgw_item_owner {
     struct fgw_storage_owner address;
     uint64_t extent;
     bool listed;
+    bool pending; /* the hold waits for CONFIRM */
 };
 
 struct fgw_item_release {
@@ -98,7 +100,9 @@ void fgw_item_put_block_hold(struct fgw_buf *out, const struct fgw_item_block *b
                              const struct fgw_item_owner *owner);
 void fgw_item_put_blob_hold(struct fgw_buf *out, const uint8_t digest[FGW_SHA256_SIZE],
                             const struct fgw_item_owner *owner);
-void fgw_item_put_release(struct fgw_buf *out, const struct fgw_item_release *release);
+/* tag RELEASE or CONFIRM */
+void fgw_item_put_release(struct fgw_buf *out, enum fgw_item_tag tag,
+                          const struct fgw_item_release *release);
 void fgw_item_put_slice(struct fgw_buf *out, const struct fgw_item_slice *slice,
                         const struct fgw_item_block *blocks, size_t count);
 void fgw_item_put_finish(struct fgw_buf *out, const struct fgw_item_finish *finish);

@@ -20,7 +20,7 @@ enum fgw_err fgw_storage_release(struct fgw_storage *storage,
     memcpy(release.owner_id, owner_id, sizeof release.owner_id);
     memcpy(release.digest, fgw_cid_digest(root), sizeof release.digest);
     fgw_buf_init(&items, 0);
-    fgw_item_put_release(&items, &release);
+    fgw_item_put_release(&items, FGW_ITEM_RELEASE, &release);
     enum fgw_err err = fgw_storage_commit_items(storage, "release", &items);
     fgw_buf_deinit(&items);
     return err;
@@ -113,7 +113,7 @@ static enum fgw_err release_owner(struct fgw_storage *storage, const uint8_t *ow
             release.extent = fgw_get_u64be(page.rows[i].key.ptr + 1 + FGW_STORAGE_ID_SIZE);
             release.codec = row.codec;
             memcpy(release.digest, row.digest, sizeof release.digest);
-            fgw_item_put_release(&items, &release);
+            fgw_item_put_release(&items, FGW_ITEM_RELEASE, &release);
         }
     }
     if (err == FGW_OK && !page.more) {

@@ -56,6 +56,14 @@ struct fgw_row_key fgw_row_key_hold(const uint8_t owner_id[FGW_STORAGE_ID_SIZE],
     return key;
 }
 
+struct fgw_row_key fgw_row_key_pending(const uint8_t owner_id[FGW_STORAGE_ID_SIZE], uint64_t extent)
+{
+    struct fgw_row_key key = table('w');
+    add(&key, owner_id, FGW_STORAGE_ID_SIZE);
+    add_u64(&key, extent);
+    return key;
+}
+
 struct fgw_row_key fgw_row_key_slice(const uint8_t list_id[FGW_LIST_ID_SIZE], uint8_t kind,
                                      uint64_t first)
 {
@@ -259,6 +267,30 @@ enum fgw_err fgw_hold_row_decode(struct fgw_bytes value, struct fgw_hold_row *ou
     bool ok = fgw_take_u8(&value, &out_row->codec) &&
               fgw_take_fixed(&value, out_row->digest, FGW_SHA256_SIZE) &&
               fgw_take_fixed(&value, out_row->bucket_id, FGW_STORAGE_ID_SIZE);
+    out_row->key = value;
+    return ok ? FGW_OK : FGW_ERR_CORRUPT;
+}
+
+void fgw_pending_row_encode(struct fgw_buf *out, const struct fgw_pending_row *row)
+{
+    begin(out);
+    (void)fgw_buf_append_byte(out, row->codec);
+    put(out, row->digest, FGW_SHA256_SIZE);
+    put(out, row->bucket_id, FGW_STORAGE_ID_SIZE);
+    fgw_put_uvarint(out, row->since_ms);
+    (void)fgw_buf_append(out, row->key);
+}
+
+enum fgw_err fgw_pending_row_decode(struct fgw_bytes value, struct fgw_pending_row *out_row)
+{
+    enum fgw_err err = check_version(&value);
+    if (err != FGW_OK) {
+        return err;
+    }
+    bool ok = fgw_take_u8(&value, &out_row->codec) &&
+              fgw_take_fixed(&value, out_row->digest, FGW_SHA256_SIZE) &&
+              fgw_take_fixed(&value, out_row->bucket_id, FGW_STORAGE_ID_SIZE) &&
+              fgw_take_uvarint(&value, &out_row->since_ms);
     out_row->key = value;
     return ok ? FGW_OK : FGW_ERR_CORRUPT;
 }

@@ -24,6 +24,8 @@ struct fgw_row_key fgw_row_key_blob(const uint8_t digest[FGW_SHA256_SIZE]);
 struct fgw_row_key fgw_row_key_ref(const uint8_t digest[FGW_SHA256_SIZE],
                                    const uint8_t owner_id[FGW_STORAGE_ID_SIZE], uint64_t extent);
 struct fgw_row_key fgw_row_key_hold(const uint8_t owner_id[FGW_STORAGE_ID_SIZE], uint64_t extent);
+struct fgw_row_key fgw_row_key_pending(const uint8_t owner_id[FGW_STORAGE_ID_SIZE],
+                                       uint64_t extent);
 struct fgw_row_key fgw_row_key_slice(const uint8_t list_id[FGW_LIST_ID_SIZE], uint8_t kind,
                                      uint64_t first);
 struct fgw_row_key fgw_row_key_list(const uint8_t list_id[FGW_LIST_ID_SIZE]);
@@ -73,6 +75,18 @@ struct fgw_hold_row {
 void fgw_hold_row_encode(struct fgw_buf *out, const struct fgw_hold_row *row);
 enum fgw_err fgw_hold_row_decode(struct fgw_bytes value,
                                  struct fgw_hold_row *out_row) FGW_MUST_CHECK;
+
+/* A hold that waits for CONFIRM. */
+struct fgw_pending_row {
+    uint8_t codec;
+    uint8_t digest[FGW_SHA256_SIZE];
+    uint8_t bucket_id[FGW_STORAGE_ID_SIZE];
+    uint64_t since_ms; /* running time */
+    struct fgw_bytes key;
+};
+void fgw_pending_row_encode(struct fgw_buf *out, const struct fgw_pending_row *row);
+enum fgw_err fgw_pending_row_decode(struct fgw_bytes value,
+                                    struct fgw_pending_row *out_row) FGW_MUST_CHECK;
 
 struct fgw_blob_row {
     uint64_t size;

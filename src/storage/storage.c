@@ -441,6 +441,7 @@ void fgw_storage_stats(struct fgw_storage *storage, struct fgw_storage_stats *ou
         .sync_ns_total = committer.sync_ns_total,
         .applied_batch = committer.applied_batch,
         .last_batch = committer.last_batch,
+        .pending_holds = atomic_load(&storage->pending.count),
         .groups = atomic_load(&storage->figures.groups),
         .log_bytes = atomic_load(&storage->figures.log_bytes) + committer.log_end,
         .bulk_bytes = atomic_load(&storage->figures.bulk_bytes),

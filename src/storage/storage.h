@@ -40,6 +40,8 @@ struct fgw_storage_options {
     bool sync_off;               /* FGW_SYNC=off */
     uint64_t release_delay_ms;   /* FGW_RELEASE_DELAY */
     uint64_t sweep_grace_ms;     /* FGW_SWEEP_GRACE */
+    uint64_t pending_ask_ms;     /* age at which a pending hold is asked about; 0 = 5 min */
+    uint64_t pending_drop_ms;    /* age at which one named elsewhere ends; 0 = 2 h */
     uint64_t sweep_min_age_ms;   /* tests: no hold is swept sooner; 0 = 2 h */
     unsigned dead_percent;       /* FGW_DEAD_PERCENT */
     uint64_t checkpoint_bytes;   /* of records before the next checkpoint, at least; 0 = 256 MiB */
@@ -132,6 +134,8 @@ enum fgw_err fgw_storage_writer_finish(struct fgw_storage_writer *writer, const 
                                        uint64_t size_bytes) FGW_MUST_CHECK;
 /* Before finish: the hold gets this number. */
 void fgw_storage_writer_set_extent(struct fgw_storage_writer *writer, uint64_t extent);
+/* Before the first block: the hold will be pending. */
+void fgw_storage_writer_set_pending(struct fgw_storage_writer *writer);
 /* Frees the writer; before finish: drops what it holds. */
 void fgw_storage_writer_free(struct fgw_storage_writer *writer);
 
@@ -231,6 +235,7 @@ struct fgw_storage_hold {
                                               NULL: the blob must be here already (copy), else the
                                               operation fails with FGW_ERR_NOT_FOUND */
     bool finished_writer; /* written and held by a writer: nothing is added, only relied upon */
+    bool pending; /* until fgw_storage_confirm: the name is not on this machine */
     bool listed; /* fgw_storage_txn_release_owner must find it (parts of uploads): one row more */
 };
 
@@ -273,6 +278,17 @@ void fgw_storage_stop_care(struct fgw_storage *storage);
 void fgw_storage_release_hint(struct fgw_storage *storage, const struct fgw_storage_owner *owner,
                               uint64_t extent, const struct fgw_cid *root);
 
+/* Pending holds (design/cluster.md section 3): taken by an edge whose name for them is, or will be, in
+ * a database. */
+/* The names are committed: these are no longer pending. Others than pending ones are passed over. */
+enum fgw_err fgw_storage_confirm(struct fgw_storage *storage,
+                                 const struct fgw_storage_hold_seen *holds,
+                                 size_t count) FGW_MUST_CHECK;
+/* A hold that has been pending for long is named here. FGW_OK: all stores that its set asks for have
+ * it; it is confirmed. Else it stays pending and is asked about again. From care's fiber. */
+typedef enum fgw_err fgw_storage_named_fn(void *context, const struct fgw_storage_hold_seen *hold);
+/* Before care starts. Without it what is named here is confirmed. */
+void fgw_storage_set_named(struct fgw_storage *storage, fgw_storage_named_fn *named, void *context);
 /* The hold ends now, whatever the metadata says: for holds that no row can name. From a fiber. */
 enum fgw_err fgw_storage_release(struct fgw_storage *storage,
                                  const uint8_t owner_id[FGW_STORAGE_ID_SIZE], uint64_t extent,
@@ -378,7 +394,7 @@ void fgw_storage_scrub_status(struct fgw_storage *storage,
 struct fgw_storage_stats {
     uint64_t groups, log_bytes, bulk_bytes, live_bytes, dead_bytes, free_bytes, total_bytes;
     uint64_t blocks, batches, operations, syncs, sync_ns_total, applied_batch, last_batch;
-    uint64_t cache_bytes;
+    uint64_t cache_bytes, pending_holds;
     uint64_t checkpoint_batch; /* covered by a checkpoint that was read back; 0: none */
     /* compaction, since the process began; waiting: given up, until a checkpoint covers it */
     uint64_t moved_blocks, moved_bytes, groups_unlinked, bytes_unlinked;

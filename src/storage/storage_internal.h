@@ -15,6 +15,7 @@
 #include "storage/datadir.h"
 #include "storage/group_files.h"
 #include "storage/log.h"
+#include "storage/pending.h"
 #include "storage/release.h"
 #include "storage/rows.h"
 #include "storage/scrub_care.h"
@@ -44,6 +45,7 @@ struct fgw_storage {
     struct fgw_storage_recovery recovered; /* by opening */
     struct fgw_sessions sessions;
     struct fgw_release release;
+    struct fgw_pending pending;
     struct fgw_sweep sweep;
     struct fgw_scrub_care scrub;
     struct fgw_compact compact;

@@ -227,7 +227,7 @@ void fgw_storage_txn_release(struct fgw_storage_txn *txn, const uint8_t owner_id
     struct fgw_item_release release = {.extent = extent, .codec = (uint8_t)fgw_cid_codec(root)};
     memcpy(release.owner_id, owner_id, sizeof release.owner_id);
     memcpy(release.digest, fgw_cid_digest(root), sizeof release.digest);
-    fgw_item_put_release(&txn->items, &release);
+    fgw_item_put_release(&txn->items, FGW_ITEM_RELEASE, &release);
 }
 
 void fgw_storage_txn_release_owner(struct fgw_storage_txn *txn,
@@ -265,7 +265,8 @@ struct fgw_buf *fgw_txn_items(struct fgw_storage_txn *txn)
 static struct fgw_item_owner owner_of(const struct fgw_storage_hold *hold)
 {
     return (struct fgw_item_owner){
-        .address = *hold->owner, .extent = hold->extent, .listed = hold->listed};
+        .address = *hold->owner, .extent = hold->extent, .listed = hold->listed,
+        .pending = hold->pending};
 }
 
 /* The block comes with the operation: it will be written to the log group. */

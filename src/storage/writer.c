@@ -70,6 +70,11 @@ void fgw_storage_writer_set_extent(struct fgw_storage_writer *writer, uint64_t e
     writer->owner.extent = extent;
 }
 
+void fgw_storage_writer_set_pending(struct fgw_storage_writer *writer)
+{
+    writer->owner.pending = true;
+}
+
 /* -- bulk groups in use -------------------------------------------------------------------------- */
 
 /* Keeps one reference a file, whatever number of blocks lies in it. */

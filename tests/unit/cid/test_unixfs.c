@@ -121,6 +121,23 @@ static void directories(void **state)
     assert_int_equal(decode_hex(LINK_B LINK_A "0a020801", &node), FGW_ERR_CORRUPT);
 }
 
+static void names_in_a_file_where_allowed(void **state)
+{
+    (void)state;
+    struct fgw_arena arena;
+    struct fgw_unixfs_node node;
+    fgw_arena_init(&arena, 0);
+    struct fgw_bytes block = from_hex(&arena, LINK_A LINK_B "0a080802180222020101");
+    assert_int_equal(fgw_unixfs_decode(&arena, block, &node), FGW_ERR_CORRUPT);
+    assert_int_equal(fgw_unixfs_decode_named(&arena, block, &node), FGW_OK);
+    assert_int_equal(node.link_count, 2);
+    assert_true(fgw_bytes_eq_str(node.links[1].name, "b") && node.file_bytes == 2);
+    /* everything else stays refused */
+    block = from_hex(&arena, LINK_A "0a06080218022001");
+    assert_int_equal(fgw_unixfs_decode_named(&arena, block, &node), FGW_ERR_CORRUPT);
+    fgw_arena_deinit(&arena);
+}
+
 static void refused(void **state)
 {
     (void)state;
@@ -226,6 +243,7 @@ int main(void)
         cmocka_unit_test(small_nodes),
         cmocka_unit_test(data_first_and_packed_sizes),
         cmocka_unit_test(directories),
+        cmocka_unit_test(names_in_a_file_where_allowed),
         cmocka_unit_test(refused),
         cmocka_unit_test(every_cut),
         cmocka_unit_test(too_much),

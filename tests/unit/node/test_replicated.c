@@ -5,9 +5,10 @@
 #include <stdio.h>
 
 #include "base/rng.h"
-#include "blobs/replicated.h"
+#include "blobs/replicated_internal.h"
 #include "event/workers.h"
 #include "node/node.h"
+#include "storage/pending.h"
 
 enum { MIB = 1024 * 1024, NODES = 3 };
 
@@ -513,6 +514,92 @@ static void stores_refuse_an_older_set(void **state)
     in_worker(world, write_to_a_changed_set);
 }
 
+/* -- copies that are missing --------------------------------------------------------------------- */
+
+static uint64_t pending_of(struct world *world, unsigned node)
+{
+    struct fgw_storage_stats stats;
+    struct fgw_storage *storage = world->nodes[node].fixture.storage;
+    (void)fgw_pending_care(storage, NULL, NULL); /* nothing is old enough to be asked about */
+    fgw_storage_stats(storage, &stats);
+    return stats.pending_holds;
+}
+
+static void mend_all(struct world *world)
+{
+    static const size_t SIZES[] = {0, 1000, 300000, MIB, 5 * MIB + 9};
+    struct fgw_replicated_stats stats;
+    struct fgw_error error = {0};
+    for (unsigned i = 0; i < FGW_COUNT_OF(SIZES); i++) {
+        struct fgw_arena arena;
+        struct fgw_blob_staged staged;
+        uint8_t *body = make_body(SIZES[i]);
+        struct fgw_bytes bytes = fgw_bytes(body, SIZES[i]);
+        fgw_arena_init(&arena, 0);
+        assert_int_equal(stage(world, &arena, bytes, 100 + i, &staged), FGW_OK);
+        assert_int_equal(pending_of(world, 1), 1);
+        struct fgw_extent extent = staged.extent;
+        extent.set = 2; /* node 1 has it, node 2 does not */
+        for (int times = 0; times < 2; times++) {
+            assert_int_equal(
+                fgw_blobs_replicated_mend(world->blobs, &staged.owner, &extent, &error), FGW_OK);
+            fgw_blobs_replicated_stats(world->blobs, &stats);
+            assert_int_equal(stats.copies_made, i + 1);
+        }
+        assert_true(has_blob(world, 2, &extent.root));
+        assert_int_equal(pending_of(world, 1), 0);
+        assert_int_equal(pending_of(world, 2), 0);
+        assert_int_equal(read_range(world, &extent, bytes, 0, SIZES[i]), FGW_OK);
+        fgw_blob_confirm(&staged); /* node 0 waits for it yet */
+        fgw_arena_deinit(&arena);
+        fgw_xfree(body);
+    }
+    for (int tries = 0; tries < 500 && pending_of(world, 0) > 0; tries++) {
+        fgw_fiber_sleep_ms(10);
+    }
+    assert_int_equal(pending_of(world, 0), 0);
+    /* a blob that nobody has */
+    struct fgw_storage_owner owner;
+    make_owner(&owner, "key", 120);
+    struct fgw_extent absent = {.set = 2, .size = 3 * MIB};
+    absent.root = fgw_cid_of(FGW_CODEC_DAG_PB, FGW_LIT("absent"));
+    assert_int_equal(fgw_blobs_replicated_mend(world->blobs, &owner, &absent, &error),
+                     FGW_ERR_NOT_FOUND);
+}
+
+static void missing_copies_are_made(void **state)
+{
+    in_worker(*state, mend_all);
+}
+
+/* A commit that comes late renews the holds first. */
+static void commit_late(struct world *world)
+{
+    struct fgw_arena arena;
+    struct fgw_blob_staged staged;
+    struct fgw_replicated_stats stats;
+    struct fgw_replicated *replicated = fgw_replicated_of(world->blobs);
+    uint8_t *body = make_body(2 * MIB);
+    fgw_arena_init(&arena, 0);
+    replicated->options.renew_after_ms = 20;
+    assert_int_equal(stage(world, &arena, fgw_bytes(body, 2 * MIB), 130, &staged), FGW_OK);
+    fgw_fiber_sleep_ms(30);
+    assert_int_equal(fgw_blob_make_durable(&staged), FGW_OK);
+    fgw_blobs_replicated_stats(world->blobs, &stats);
+    assert_int_equal(stats.renewed, 1);
+    /* a store that has lost it, or is gone, must not be named */
+    fgw_fiber_sleep_ms(30);
+    fgw_node_stop(world->nodes[0].node);
+    assert_int_equal(fgw_blob_make_durable(&staged), FGW_ERR_UNAVAILABLE);
+    fgw_arena_deinit(&arena);
+    fgw_xfree(body);
+}
+
+static void late_commits_renew_their_holds(void **state)
+{
+    in_worker(*state, commit_late);
+}
+
 /* -- refusals ------------------------------------------------------------------------------------ */
 
 static void expect_unavailable(struct world *world)
@@ -599,6 +686,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_write_goes_on_in_another_set, setup, teardown),
         cmocka_unit_test_setup_teardown(a_write_that_lost_all_members_ends, setup, teardown),
         cmocka_unit_test_setup_teardown(stores_refuse_an_older_set, setup, teardown),
+        cmocka_unit_test_setup_teardown(missing_copies_are_made, setup, teardown),
+        cmocka_unit_test_setup_teardown(late_commits_renew_their_holds, setup, teardown),
         cmocka_unit_test_setup_teardown(another_secret_opens_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(fenced_stores_acknowledge_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(copies_hold_and_releases_are_asked, setup, teardown),
