@@ -214,6 +214,7 @@ static void ask_directly(struct errand *errand, struct fgw_storage *storage)
     fgw_hex_encode(fgw_bytes(digest, sizeof digest), root_id);
     struct fgw_meta *meta = fgw_meta_rocks_new(storage);
     struct fgw_admin admin = {.meta = meta,
+                              .storage = storage,
                               .root_id = fgw_bytes(root_id, sizeof root_id),
                               .root_access_key = credentials.access_key,
                               .region = errand->config->region};

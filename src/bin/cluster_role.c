@@ -34,9 +34,9 @@ struct role {
     struct fgw_database *database;
     _Atomic(struct fgw_node *) node;
     struct fgw_s3 *s3;
-    struct fgw_admin_extra calls[FGW_STORE_CALLS];
     fgw_role_job *job; /* instead of serving; NULL: serve */
     void *job_context;
+    struct fgw_admin_extra calls[FGW_STORE_CALLS];
     bool stopped; /* by a signal, while the schema was waited for */
 };
 
@@ -481,6 +481,7 @@ static int start_engine(struct role *role)
     }
     struct fgw_server_engine engine = {.meta = fgw_database_meta(role->database),
                                        .blobs = role->blobs,
+                                       .storage = role->storage,
                                        .root_access_key = config->root_access_key,
                                        .root_secret_key = config->root_secret_key,
                                        .status = add_status,

@@ -129,6 +129,7 @@ static int start_engine(struct serve *serve)
     fgw_metrics_register(fgw_server_metrics(serve->server), fgw_store_write_metrics,
                          serve->storage);
     struct fgw_server_engine engine = {.meta = serve->meta,
+                                       .storage = serve->storage,
                                        .blobs = serve->blobs,
                                        .root_access_key = serve->credentials.access_key,
                                        .root_secret_key = serve->credentials.secret_key,

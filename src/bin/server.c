@@ -25,6 +25,7 @@ struct fgw_server {
     struct fgw_metrics *metrics;
     struct fgw_ops ops;
     struct fgw_admin admin;
+    struct fgw_admin local_admin; /* on the socket: calls that read and write files as well */
     fgw_admin_status_fn *role_status;
     void *role_context;
     const char *role;
@@ -441,7 +442,7 @@ static int start_admin_socket(struct fgw_server *server)
     options.addresses = &address;
     options.address_count = 1;
     options.handler = fgw_admin_handle;
-    options.context = &server->admin;
+    options.context = &server->local_admin;
     enum fgw_err err = fgw_http_server_start(&options, &server->admin_http, &error);
     fgw_arena_deinit(&arena);
     return err == FGW_OK ? FGW_EXIT_OK : fail(&error, FGW_EXIT_DATA_UNUSABLE);
@@ -506,6 +507,8 @@ int fgw_server_start_engine(struct fgw_server *server, const struct fgw_server_e
                                        .region = server->config->region,
                                        .status = add_status,
                                        .status_context = server};
+    server->local_admin = server->admin;
+    server->local_admin.storage = engine->storage;
     int exit_code = engine->admin_socket ? start_admin_socket(server) : FGW_EXIT_OK;
     if (exit_code == FGW_EXIT_OK) {
         atomic_store_explicit(&server->ops.admin, &server->admin, memory_order_release);

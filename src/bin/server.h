@@ -26,6 +26,7 @@ void fgw_server_set_block_api(struct fgw_server *server, fgw_http_handler *handl
 struct fgw_server_engine {
     struct fgw_meta *meta;
     struct fgw_blobs *blobs;
+    struct fgw_storage *storage; /* for calls on the admin socket; NULL: the role has none */
     const char *root_access_key;
     const char *root_secret_key;
     fgw_admin_status_fn *status; /* adds to the status document what the role knows */

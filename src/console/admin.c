@@ -10,6 +10,7 @@
 #include "base/encode.h"
 #include "base/rng.h"
 #include "base/timefmt.h"
+#include "console/admin_storage.h"
 
 enum { BODY_MAX = 64 * 1024, SECRET_MIN = 16, PAGE = 1000, SHARDS_MAX = 4096, REPLICAS_MAX = 16 };
 
@@ -456,6 +457,17 @@ static int show_status(struct call *call)
 
 /* -- dispatch ----------------------------------------------------------------------------------- */
 
+/* 0: none of the data directory's. */
+static int on_storage(struct call *call, const char *method, struct fgw_bytes kind,
+                      struct fgw_bytes name, struct fgw_bytes verb)
+{
+    struct fgw_admin_storage_call storage_call = {
+        .method = method, .kind = kind, .name = name, .verb = verb, .body = call->body};
+    return call->admin->storage == NULL
+               ? 0
+               : fgw_admin_storage_execute(call->admin->storage, &storage_call, &call->answer);
+}
+
 static int on_item(struct call *call, const char *method, struct fgw_bytes kind,
                    struct fgw_bytes name, struct fgw_bytes verb)
 {
@@ -517,6 +529,10 @@ static int dispatch(struct call *call, const char *method, struct fgw_bytes kind
     if (extra != NULL) {
         struct fgw_admin_request request = {method, name, call->query, call->body};
         return extra->execute(extra->context, &request, &call->answer);
+    }
+    int status = on_storage(call, method, kind, name, rest);
+    if (status != 0) {
+        return status;
     }
     return name.len > 0 ? on_item(call, method, kind, name, rest)
                         : on_collection(call, method, kind);

@@ -13,7 +13,7 @@
  *   GET    /admin/buckets, /admin/buckets/NAME
  *   POST   /admin/buckets                    {"name","owner","shards","replicas"}
  *   GET    /admin/status
- *   and those of extras
+ *   and those of admin_storage.h and of extras
  * Errors: {"error":CODE,"message":TEXT} with a 4xx or 5xx status.
  */
 #ifndef FGW_CONSOLE_ADMIN_H
@@ -43,6 +43,7 @@ struct fgw_admin_extra {
 
 struct fgw_admin {
     struct fgw_meta *meta;
+    struct fgw_storage *storage; /* calls of admin_storage.h; NULL: the process has none */
     struct fgw_bytes root_id;    /* owner of buckets made without one */
     const char *root_access_key; /* cannot be given to a user */
     const char *root_secret_key; /* only where requests are signed (api.h); else NULL */

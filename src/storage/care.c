@@ -149,6 +149,12 @@ static uint64_t sweep_holds(struct fgw_care *care)
     return fgw_sweep_care(care->storage, care->live, care->live_context);
 }
 
+static uint64_t make_backup(struct fgw_care *care)
+{
+    fgw_backup_care(care->storage);
+    return HOUR_MS;
+}
+
 static uint64_t compact_groups(struct fgw_care *care)
 {
     return fgw_compact_care(care->storage);
@@ -313,8 +319,8 @@ struct fgw_care *fgw_care_new(struct fgw_storage *storage)
         [FGW_CARE_SYNC] = sync_index,        [FGW_CARE_RELEASE] = release_dead,
         [FGW_CARE_HINTS] = follow_hints,     [FGW_CARE_FIGURES] = count_figures,
         [FGW_CARE_SWEEP] = sweep_holds,      [FGW_CARE_CHECKPOINT] = write_checkpoint,
-        [FGW_CARE_COMPACT] = compact_groups, [FGW_CARE_SCRUB] = scrub_when_asked,
-        [FGW_CARE_PENDING] = ask_pending,
+        [FGW_CARE_COMPACT] = compact_groups, [FGW_CARE_PENDING] = ask_pending,
+        [FGW_CARE_BACKUP] = make_backup,     [FGW_CARE_SCRUB] = scrub_when_asked,
     };
     struct fgw_care *care = fgw_xcalloc(1, sizeof *care);
     care->storage = storage;

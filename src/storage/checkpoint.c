@@ -70,7 +70,8 @@ void fgw_storage_release_groups(struct fgw_storage *storage)
 /* One checkpoint on its way. */
 struct task {
     struct fgw_storage *storage;
-    bool by_care; /* ends when care does, keeps to a rate */
+    bool by_care; /* ends when care does */
+    bool paced;   /* keeps to a rate */
     struct fgw_checkpoint_writer *writer;
     struct fgw_checkpoint_reader *reader;
     struct fgw_record_opener opener;
@@ -210,7 +211,7 @@ static void keep_rate(const struct task *task, uint64_t bytes, uint64_t start_ms
 {
     uint64_t due_ms = bytes * 1000 / CARE_BYTES_PER_S;
     uint64_t passed_ms = fgw_clock_boot_ms() - start_ms;
-    if (task->by_care && due_ms > passed_ms) {
+    if (task->paced && due_ms > passed_ms) {
         fgw_fiber_sleep_ms(due_ms - passed_ms);
     }
 }
@@ -321,7 +322,13 @@ static enum fgw_err commit_nothing(struct fgw_storage *storage)
 enum fgw_err fgw_storage_checkpoint(struct fgw_storage *storage,
                                     struct fgw_storage_checkpoint *out_checkpoint)
 {
-    struct task task = {.storage = storage};
+    return fgw_checkpoint_write(storage, false, out_checkpoint);
+}
+
+enum fgw_err fgw_checkpoint_write(struct fgw_storage *storage, bool by_care,
+                                  struct fgw_storage_checkpoint *out_checkpoint)
+{
+    struct task task = {.storage = storage, .by_care = by_care};
     begin_busy(storage);
     enum fgw_err err = make_checkpoint(&task);
     if (err == FGW_ERR_NOT_FOUND) { /* no batch yet: there is no place in the log to name */
@@ -388,7 +395,7 @@ static enum fgw_err make_due(struct task *task)
 
 enum fgw_err fgw_checkpoint_care(struct fgw_storage *storage)
 {
-    struct task task = {.storage = storage, .by_care = true};
+    struct task task = {.storage = storage, .by_care = true, .paced = true};
     if (atomic_exchange(&storage->checkpoint.busy, true)) {
         return FGW_OK;
     }

@@ -167,6 +167,36 @@ static enum fgw_err parse_format(struct fgw_datadir *dir, struct fgw_bytes text,
     return check_versions(dir, versions[0], versions[1], error);
 }
 
+static void put_format(struct fgw_buf *text, const struct fgw_datadir *dir)
+{
+    (void)fgw_buf_appendf(text, "fgw-data-directory\nformat %d\nreadable-since %d\n",
+                          FGW_FORMAT_VERSION, FGW_FORMAT_VERSION);
+    put_id(text, "store", dir->store_ids[0]);
+    put_id(text, "cluster", dir->cluster_id);
+    for (size_t i = 1; i < dir->store_id_count; i++) {
+        put_id(text, "earlier", dir->store_ids[i]);
+    }
+}
+
+enum fgw_err fgw_datadir_new_identity(struct fgw_bytes format, struct fgw_buf *out,
+                                      struct fgw_error *error)
+{
+    uint8_t id[FGW_RECORD_ID_SIZE];
+    char path[] = "the backup";
+    struct fgw_datadir dir = {.path = path};
+    enum fgw_err err = parse_format(&dir, format, error);
+    if (err == FGW_OK) {
+        fgw_rng_fill(id, sizeof id);
+        add_store_id(&dir, id);
+        memmove(dir.store_ids + 1, dir.store_ids, (dir.store_id_count - 1) * sizeof id);
+        memcpy(dir.store_ids[0], id, sizeof id);
+        put_format(out, &dir);
+        seal_text(out);
+    }
+    fgw_xfree(dir.store_ids);
+    return err;
+}
+
 enum fgw_err fgw_datadir_peek(const char *path, uint8_t out_cluster_id[FGW_RECORD_ID_SIZE],
                               struct fgw_error *error)
 {
@@ -199,13 +229,7 @@ enum fgw_err fgw_datadir_commit(struct fgw_datadir *dir, struct fgw_error *error
 {
     struct fgw_buf text;
     fgw_buf_init(&text, TEXT_MAX);
-    (void)fgw_buf_appendf(&text, "fgw-data-directory\nformat %d\nreadable-since %d\n",
-                          FGW_FORMAT_VERSION, FGW_FORMAT_VERSION);
-    put_id(&text, "store", dir->store_ids[0]);
-    put_id(&text, "cluster", dir->cluster_id);
-    for (size_t i = 1; i < dir->store_id_count; i++) {
-        put_id(&text, "earlier", dir->store_ids[i]);
-    }
+    put_format(&text, dir);
     enum fgw_err err = write_text(dir, "FORMAT", &text, error);
     fgw_buf_deinit(&text);
     dir->fresh = dir->fresh && err != FGW_OK;
@@ -346,6 +370,11 @@ static enum fgw_err check_own_entry(struct fgw_datadir *dir, const char *name,
         if (strcmp(OWN[i], name) == 0) {
             return FGW_OK;
         }
+    }
+    if (strcmp(name, "RESTORING") == 0) {
+        return fgw_error_set(error, FGW_ERR_IO,
+                             "a restore into %s was interrupted: call `fgw restore` again",
+                             dir->path);
     }
     if (strcmp(name, "meta") == 0) {
         return fgw_error_set(error, FGW_ERR_CORRUPT,

@@ -31,6 +31,10 @@ enum fgw_err fgw_datadir_peek(const char *path, uint8_t out_cluster_id[FGW_RECOR
                               struct fgw_error *error) FGW_MUST_CHECK;
 /* Writes FORMAT: the commit point of a creation. */
 enum fgw_err fgw_datadir_commit(struct fgw_datadir *dir, struct fgw_error *error) FGW_MUST_CHECK;
+/* The text of FORMAT with a new store id, the one so far among the earlier ones. FGW_ERR_CORRUPT,
+ * FGW_ERR_NEWER_VERSION. */
+enum fgw_err fgw_datadir_new_identity(struct fgw_bytes format, struct fgw_buf *out,
+                                      struct fgw_error *error) FGW_MUST_CHECK;
 /* Gives up the lock; takes a half-opened one. */
 void fgw_datadir_close(struct fgw_datadir *dir);
 

@@ -227,6 +227,7 @@ enum fgw_err fgw_storage_open(const struct fgw_storage_options *options,
     }
     fgw_sessions_init(&storage->sessions);
     (void)pthread_mutex_init(&storage->groups_held.mutex, NULL);
+    fgw_backup_init(&storage->backup);
     fgw_sweep_init(&storage->sweep);
     fgw_scrub_care_init(&storage->scrub);
     storage->care = fgw_care_new(storage);
@@ -275,6 +276,7 @@ void fgw_storage_close(struct fgw_storage *storage)
     fgw_sessions_deinit(&storage->sessions);
     fgw_release_deinit(&storage->release);
     (void)pthread_mutex_destroy(&storage->groups_held.mutex);
+    fgw_backup_deinit(&storage->backup);
     fgw_sweep_deinit(&storage->sweep);
     fgw_scrub_care_deinit(&storage->scrub);
     fgw_compact_deinit(&storage->compact);

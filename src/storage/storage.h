@@ -310,6 +310,46 @@ enum fgw_err fgw_storage_checkpoint(struct fgw_storage *storage,
 void fgw_storage_hold_groups(struct fgw_storage *storage);
 void fgw_storage_release_groups(struct fgw_storage *storage);
 
+/* -- backup (docs/formats/backup.md) --------------------------------------------------------- */
+
+enum fgw_storage_backup_phase {
+    FGW_STORAGE_BACKUP_NONE, /* since the process began */
+    FGW_STORAGE_BACKUP_RUNNING,
+    FGW_STORAGE_BACKUP_DONE,
+    FGW_STORAGE_BACKUP_FAILED
+};
+struct fgw_storage_backup_status {
+    enum fgw_storage_backup_phase state;
+    char to[1024];
+    uint64_t batch; /* the last one in it; 0: not known yet */
+    uint64_t files, files_total, bytes, bytes_total;
+    uint64_t damaged;    /* groups that are missing or too short in the data directory itself */
+    enum fgw_err result; /* of the last one, when it failed */
+    char message[480];
+};
+/* Makes a backup of everything answered before the call in the directory `to` (absolute, made when
+ * its parent exists). From a fiber; operations go on meanwhile. FGW_ERR_EXISTS: the directory holds
+ * something else; FGW_ERR_IN_USE: one is being made; _NOSPACE, _IO, _CORRUPT (the copy could not be
+ * read back). What was copied before a failure is not copied again by the next call. */
+enum fgw_err fgw_storage_backup(struct fgw_storage *storage, const char *to,
+                                struct fgw_error *error) FGW_MUST_CHECK;
+/* The same by care. FGW_ERR_IN_USE; FGW_ERR_UNAVAILABLE: care does not run. */
+enum fgw_err fgw_storage_backup_start(struct fgw_storage *storage, const char *to) FGW_MUST_CHECK;
+void fgw_storage_backup_status(struct fgw_storage *storage,
+                               struct fgw_storage_backup_status *out_status);
+
+struct fgw_storage_restore {
+    const char *from; /* a directory made by a backup */
+    const char *to;   /* the data directory: empty, or not there */
+    bool replace;     /* it takes the place of the lost one: the store id stays */
+    void (*progress)(void *context, uint64_t files, uint64_t files_total); /* may be NULL */
+    void *context;
+};
+/* Blocks. FGW_ERR_CORRUPT: the backup is damaged, the file is named; FGW_ERR_EXISTS: the directory is
+ * not empty; _NEWER_VERSION, _NOSPACE, _IO. After a failure the same call goes on. */
+enum fgw_err fgw_storage_restore(const struct fgw_storage_restore *options,
+                                 struct fgw_error *error) FGW_MUST_CHECK;
+
 /* The sweeper of holds that no row names (sweep.h). */
 struct fgw_storage_sweep_status {
     uint64_t passes;      /* ended since the process began, whole or not */

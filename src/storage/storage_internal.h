@@ -7,6 +7,7 @@
 
 #include "event/fiber.h"
 #include "kv/kv.h"
+#include "storage/backup.h"
 #include "storage/bulk.h"
 #include "storage/care.h"
 #include "storage/checkpoint.h"
@@ -63,6 +64,7 @@ struct fgw_storage {
         _Atomic bool busy;
         _Atomic bool wanted; /* although it is not due yet */
     } checkpoint;
+    struct fgw_backup_state backup;
     struct {
         pthread_mutex_t mutex;
         unsigned holders;   /* nothing may be unlinked */
@@ -99,6 +101,9 @@ void fgw_figures_refresh(struct fgw_storage *storage);
  * what lies there, not now. */
 bool fgw_storage_begin_unlink(struct fgw_storage *storage) FGW_MUST_CHECK;
 void fgw_storage_end_unlink(struct fgw_storage *storage);
+/* fgw_storage_checkpoint; by_care: ends with FGW_ERR_CANCELLED when care is to end. */
+enum fgw_err fgw_checkpoint_write(struct fgw_storage *storage, bool by_care,
+                                  struct fgw_storage_checkpoint *out_checkpoint) FGW_MUST_CHECK;
 /* One pass of care: verifies the checkpoint found at open, writes one when it is due. */
 enum fgw_err fgw_checkpoint_care(struct fgw_storage *storage) FGW_MUST_CHECK;
 
