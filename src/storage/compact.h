@@ -22,6 +22,7 @@ struct fgw_compact {
     size_t gone_capacity;
     uint64_t *stuck; /* groups with blocks that cannot be moved: not tried again */
     size_t stuck_count;
+    uint64_t idle_batch;    /* last one when care found nothing to do */
     uint64_t flushed_batch; /* RocksDB was flushed when it had applied this one */
     struct {
         _Atomic uint64_t moved_blocks, moved_bytes, groups, bytes; /* since the process began */
@@ -44,6 +45,23 @@ enum fgw_err fgw_compact_pass(struct fgw_storage *storage,
                               struct fgw_compact_result *out_result) FGW_MUST_CHECK;
 /* A job of care. Returns when to call again. */
 uint64_t fgw_compact_care(struct fgw_storage *storage);
+
+/* -- what its files share ------------------------------------------------------------------------ */
+
+/* Bytes of groups that wait for a checkpoint (or one group, if that is less): reason to write one. */
+enum { FGW_COMPACT_WAITING_BYTES = 1024 * 1024 * 1024 };
+
+uint64_t fgw_compact_last_batch(struct fgw_storage *storage);
+void fgw_compact_add_gone(struct fgw_compact *compact, const struct fgw_gone_group *gone);
+/* Files that may go. applied_group: log group the index stands in. */
+void fgw_compact_unlink(struct fgw_storage *storage, uint64_t applied_group,
+                        struct fgw_compact_result *result);
+/* Bytes of groups given up that no checkpoint covers. */
+uint64_t fgw_compact_uncovered(struct fgw_storage *storage);
+void fgw_compact_ask_for_checkpoint(struct fgw_storage *storage);
+/* All live blocks of the group, up to file_end (0: the file's end), to the current bulk group. */
+enum fgw_err fgw_compact_move(struct fgw_storage *storage, uint64_t group, uint64_t file_end,
+                              struct fgw_compact_result *result) FGW_MUST_CHECK;
 
 /* -- reading a group (compact_read.c) -------------------------------------------------------- */
 
