@@ -168,6 +168,7 @@ static enum fgw_err give_up(struct fgw_storage *storage, const struct group *gro
         fgw_compact_add_gone(&storage->compact,
                              &(struct fgw_gone_group){.id = group->id,
                                                       .bytes = group->bytes,
+                                                      .counted = true,
                                                       .batch = fgw_compact_last_batch(storage)});
         return FGW_OK;
     }

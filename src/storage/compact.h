@@ -14,6 +14,8 @@ struct fgw_gone_group {
     uint64_t id;
     uint64_t bytes;
     uint64_t batch; /* a verified checkpoint must cover it; 0: not known yet */
+    bool counted;   /* its row said that no block is left; else there was no row */
+    bool checked;   /* no section of it is one the index points at */
 };
 
 struct fgw_compact {
@@ -87,6 +89,7 @@ struct fgw_compact_slice {
     struct fgw_compact_block blocks[FGW_COMPACT_BLOCKS];
     size_t count;
     struct fgw_buf bytes;
+    uint64_t rows;      /* of the index that point here, met so far, held or not */
     uint64_t unmovable; /* met so far: bad, or bytes that do not check */
     bool end;           /* the walk is through */
 };

@@ -28,6 +28,49 @@ void fgw_compact_add_gone(struct fgw_compact *compact, const struct fgw_gone_gro
 
 /* -- unlinking ----------------------------------------------------------------------------------- */
 
+/* As a batch: until a restart. */
+static const uint64_t NEVER = UINT64_MAX;
+
+struct check_job {
+    struct fgw_storage *storage;
+    uint64_t id;
+    uint64_t rows;
+    enum fgw_err result;
+};
+
+static void run_check(void *arg)
+{
+    struct check_job *job = arg;
+    struct fgw_compact_slice *slice = fgw_xcalloc(1, sizeof *slice);
+    slice->group = job->id;
+    fgw_buf_init(&slice->bytes, 0);
+    while (job->result == FGW_OK && !slice->end && slice->rows == 0) {
+        job->result = fgw_compact_read(job->storage, slice);
+    }
+    job->rows = slice->rows;
+    fgw_buf_deinit(&slice->bytes);
+    fgw_xfree(slice);
+}
+
+/* Counts may be wrong, and what is unlinked is lost: the index is asked about every section. */
+static bool is_left(struct fgw_storage *storage, struct fgw_gone_group *gone)
+{
+    struct check_job job = {.storage = storage, .id = gone->id};
+    if (gone->checked) {
+        return true;
+    }
+    fgw_pool_run(storage->pool, run_check, &job);
+    bool follows = job.result == FGW_OK || (job.result == FGW_ERR_CORRUPT && gone->counted);
+    gone->checked = follows && job.rows == 0;
+    if (!gone->checked && (job.rows > 0 || job.result == FGW_ERR_CORRUPT)) {
+        fgw_log_error("storage", "group %llu is kept: %s", (unsigned long long)gone->id,
+                      job.rows > 0 ? "the index points into it although its count is zero"
+                                   : "its sections cannot be followed");
+        gone->batch = NEVER;
+    }
+    return gone->checked;
+}
+
 struct unlink_job {
     struct fgw_storage *storage;
     uint64_t id;
@@ -87,11 +130,11 @@ static uint64_t covered_batch(struct fgw_storage *storage)
     return atomic_load(&storage->checkpoint.verified_batch);
 }
 
-static bool unlink_group(struct fgw_storage *storage, const struct fgw_gone_group *gone)
+static bool unlink_group(struct fgw_storage *storage, struct fgw_gone_group *gone)
 {
     struct unlink_job job = {storage, gone->id, FGW_OK};
     if (flush_index(storage, gone->batch) != FGW_OK ||
-        fgw_group_files_used(&storage->files, gone->id)) {
+        fgw_group_files_used(&storage->files, gone->id) || !is_left(storage, gone)) {
         return false;
     }
     if (!fgw_storage_begin_unlink(storage)) {
@@ -145,7 +188,9 @@ uint64_t fgw_compact_uncovered(struct fgw_storage *storage)
     uint64_t covered = covered_batch(storage);
     uint64_t bytes = 0;
     for (size_t i = 0; i < compact->gone_count; i++) {
-        bytes += compact->gone[i].batch > covered ? compact->gone[i].bytes : 0;
+        bytes += compact->gone[i].batch > covered && compact->gone[i].batch != NEVER
+                     ? compact->gone[i].bytes
+                     : 0;
     }
     return bytes;
 }
