@@ -465,6 +465,7 @@ void fgw_storage_stats(struct fgw_storage *storage, struct fgw_storage_stats *ou
         .bytes_unlinked = atomic_load(&storage->compact.figures.bytes),
         .groups_waiting = atomic_load(&storage->compact.figures.waiting_groups),
         .bytes_waiting = atomic_load(&storage->compact.figures.waiting_bytes),
+        .spared_bytes = atomic_load(&storage->figures.spared_bytes),
         .read_only = committer.read_only,
         .below_reserve = atomic_load(&storage->space.below_reserve)};
 }

@@ -478,6 +478,7 @@ struct fgw_storage_stats {
     /* compaction, since the process began; waiting: given up, until a checkpoint covers it */
     uint64_t moved_blocks, moved_bytes, groups_unlinked, bytes_unlinked;
     uint64_t groups_waiting, bytes_waiting;
+    uint64_t spared_bytes; /* of blocks that were not written, as the store had them */
     bool read_only, below_reserve, recovering;
 };
 void fgw_storage_stats(struct fgw_storage *storage, struct fgw_storage_stats *out_stats);

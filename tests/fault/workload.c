@@ -16,6 +16,7 @@
 
 #include "base/crc.h"
 #include "kv/kv.h"
+#include "storage/storage_internal.h"
 
 enum { FIBERS = 3, KEYS = 5, KEY_SIZE = 24 };
 
@@ -128,13 +129,16 @@ static void walk(void *arg)
         char key[KEY_SIZE];
         make_key(key, walker->number, (unsigned)draw(walker, KEYS));
         uint64_t kind = draw(walker, 100);
-        if (kind < 72) {
+        if (kind < 70) {
             put_one(walker, key);
-        } else if (kind < 95) {
+        } else if (kind < 92) {
             delete_one(walker, key);
-        } else if (kind < 97) {
+        } else if (kind < 94) {
             check(fgw_storage_checkpoint(walker->fixture->storage, NULL), "checkpoint");
         } else if (kind < 98) {
+            fgw_care_kick(walker->fixture->storage->care, FGW_CARE_RELEASE);
+            fgw_care_kick(walker->fixture->storage->care, FGW_CARE_COMPACT);
+        } else if (kind < 99) {
             fgw_pool_run(fgw_storage_pool(walker->fixture->storage), flush_index,
                          fgw_storage_kv(walker->fixture->storage));
         } else {
