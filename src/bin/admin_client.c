@@ -65,6 +65,15 @@ static void ask_socket(struct errand *errand)
     fgw_arena_deinit(&arena);
 }
 
+int fgw_admin_ask_process(const struct fgw_config *config, const struct fgw_admin_call *call,
+                          json_t **out_answer)
+{
+    struct errand errand = {.config = config, .call = call};
+    ask_socket(&errand);
+    *out_answer = errand.answer;
+    return errand.status;
+}
+
 /* -- over the network ---------------------------------------------------------------------------- */
 
 static enum fgw_err sign(struct errand *errand, struct fgw_arena *arena, const char *host,

@@ -19,6 +19,10 @@ struct fgw_admin_call {
  * answer (new reference): a call that was refused is an exit code too (1, its message printed). */
 int fgw_admin_call(const struct fgw_config *config, const struct fgw_admin_call *call,
                    json_t **out_answer);
+/* The process that has the data directory open, from a fiber: the HTTP status, 0 when none answers;
+ * *out_answer (new reference) may be NULL. */
+int fgw_admin_ask_process(const struct fgw_config *config, const struct fgw_admin_call *call,
+                          json_t **out_answer);
 /* GET of a path of an ops listener, unsigned. 0 when nothing answers; *out_answer may be NULL. */
 int fgw_admin_ask_ops(const char *address, const char *path, json_t **out_answer);
 /* Percent-encodes a name for a path; in the arena. */

@@ -13,6 +13,7 @@
 #include "bin/schema.h"
 #include "bin/server.h"
 #include "bin/store.h"
+#include "bin/store_calls.h"
 #include "blobs/replicated.h"
 #include "cluster/cluster.h"
 #include "event/fiber.h"
@@ -35,6 +36,7 @@ struct role {
     struct fgw_s3 *s3;
     fgw_role_job *job; /* instead of serving; NULL: serve */
     void *job_context;
+    struct fgw_admin_extra calls[FGW_STORE_CALLS];
     bool stopped; /* by a signal, while the schema was waited for */
 };
 
@@ -425,6 +427,12 @@ static void write_metrics(void *context, struct fgw_buf *out)
                         "Holds that stores were told the name of.", blobs.confirmed);
     fgw_metrics_counter(out, "fgw_blobs_read_failovers_total", "Reads that went on elsewhere.",
                         blobs.read_failovers);
+    fgw_metrics_counter(out, "fgw_blobs_reads_hedged_total",
+                        "Reads that asked a second store because the first took long.",
+                        blobs.reads_hedged);
+    fgw_metrics_counter(out, "fgw_blobs_blocks_mended_total",
+                        "Damaged blocks that got their bytes from another store.",
+                        blobs.blocks_mended);
     fgw_metrics_counter(out, "fgw_blobs_reads_failed_total", "Reads that nobody could serve.",
                         blobs.reads_failed);
     fgw_metrics_counter(out, "fgw_blobs_digests_wrong_total",
@@ -486,7 +494,13 @@ static int start_engine(struct role *role)
                                        .root_secret_key = config->root_secret_key,
                                        .status = add_status,
                                        .status_context = role,
+                                       .admin_extras = role->calls,
+                                       .admin_extra_count =
+                                           role->storage != NULL ? FGW_STORE_CALLS : 0,
                                        .admin_socket = role->storage_node};
+    if (role->storage != NULL) {
+        fgw_store_calls_init(role->calls, role->storage);
+    }
     int exit_code = fgw_server_start_engine(role->server, &engine, &role->s3);
     if (exit_code == FGW_EXIT_OK) {
         fgw_log_info("server", "%s serves S3 at %s", config->node_id,

@@ -50,14 +50,14 @@ static void run(void *arg)
     struct fgw_loop *loop = fgw_loop_current();
     uint8_t digest[FGW_SHA256_SIZE];
     char owner[2 * FGW_SHA256_SIZE];
-    struct fgw_import_options options = {
-        .client = fgw_cql_client_new(loop, verb->cql),
-        .keyspace = keyspace == NULL ? verb->config.cql_keyspace : keyspace,
-        .folder = verb->folder,
-        .only_bucket = verb->options[OPT_BUCKET].value,
-        .dry_run = parts == NULL,
-        .region = verb->config.region,
-        .on_problem = print_problem};
+    struct fgw_import_options options = {.client = fgw_cql_client_new(loop, verb->cql),
+                                         .keyspace = keyspace == NULL ? verb->config.cql_keyspace
+                                                                      : keyspace,
+                                         .folder = verb->folder,
+                                         .only_bucket = verb->options[OPT_BUCKET].value,
+                                         .dry_run = parts == NULL,
+                                         .region = verb->config.region,
+                                         .on_problem = print_problem};
     if (parts != NULL) {
         fgw_sha256(fgw_bytes_str(parts->root_access_key), digest);
         fgw_hex_encode(fgw_bytes(digest, sizeof digest), owner);
@@ -134,7 +134,7 @@ static int finish(const struct import_verb *verb)
     }
     print_counts(verb);
     return verb->counts.failed > 0 || verb->counts.cars_damaged > 0 ? FGW_EXIT_INTERNAL
-                                                                     : FGW_EXIT_OK;
+                                                                    : FGW_EXIT_OK;
 }
 
 /* -- start --------------------------------------------------------------------------------------- */

@@ -9,6 +9,7 @@
 #include "bin/role_job.h"
 #include "bin/server.h"
 #include "bin/store.h"
+#include "bin/store_calls.h"
 #include "blobs/local.h"
 #include "meta/rocks/rocks.h"
 
@@ -22,6 +23,7 @@ struct serve {
     struct fgw_database *database; /* with FGW_META=cql; meta is its own then */
     struct fgw_s3 *s3;
     struct fgw_credentials credentials;
+    struct fgw_admin_extra calls[FGW_STORE_CALLS];
 };
 
 static enum fgw_err blob_live(void *context, const struct fgw_storage_owner *owner,
@@ -135,7 +137,10 @@ static int start_engine(struct serve *serve)
                                        .root_secret_key = serve->credentials.secret_key,
                                        .status = add_status,
                                        .status_context = serve,
+                                       .admin_extras = serve->calls,
+                                       .admin_extra_count = FGW_STORE_CALLS,
                                        .admin_socket = true};
+    fgw_store_calls_init(serve->calls, serve->storage);
     return fgw_server_start_engine(serve->server, &engine, &serve->s3);
 }
 

@@ -33,6 +33,8 @@ struct fgw_server_engine {
     const char *root_secret_key;
     fgw_admin_status_fn *status; /* adds to the status document what the role knows */
     void *status_context;
+    const struct fgw_admin_extra *admin_extras; /* live until the server is freed */
+    size_t admin_extra_count;
     bool admin_socket; /* DATA/admin.sock (0600): for roles with a data directory */
 };
 /* Makes the S3 engine from the settings and serves S3 and the admin API from now on, until the

@@ -47,6 +47,34 @@ int fgw_store_open_existing(const struct fgw_storage_options *options,
     return fgw_store_open(options, out_storage);
 }
 
+static void write_space_metrics(const struct fgw_storage_stats *stats, struct fgw_buf *out)
+{
+    fgw_metrics_counter(out, "fgw_compaction_moved_blocks_total",
+                        "Blocks moved out of groups that are mostly dead.", stats->moved_blocks);
+    fgw_metrics_counter(out, "fgw_compaction_moved_bytes_total", "Bytes of these blocks.",
+                        stats->moved_bytes);
+    fgw_metrics_counter(out, "fgw_compaction_groups_unlinked_total", "Group files given back.",
+                        stats->groups_unlinked);
+    fgw_metrics_counter(out, "fgw_compaction_unlinked_bytes_total", "Bytes of these files.",
+                        stats->bytes_unlinked);
+    fgw_metrics_gauge(out, "fgw_compaction_waiting_bytes",
+                      "Bytes of group files that go once a checkpoint covers them.",
+                      stats->bytes_waiting);
+}
+
+static void write_care_metrics(struct fgw_storage *storage, struct fgw_buf *out)
+{
+    struct fgw_storage_sweep_status sweep;
+    fgw_storage_sweep_status(storage, &sweep);
+    fgw_metrics_counter(out, "fgw_sweep_passes_total", "Passes of the sweeper.", sweep.passes);
+    fgw_metrics_gauge(out, "fgw_sweep_ownerless_holds",
+                      "Holds that no object names, in the last pass.", sweep.ownerless);
+    fgw_metrics_counter(out, "fgw_sweep_freed_total", "Holds without an owner that were released.",
+                        sweep.freed_total);
+    fgw_metrics_gauge(out, "fgw_sweep_alarm",
+                      "1 while nothing is freed before `fgw sweep --approve`.", sweep.alarm);
+}
+
 void fgw_store_write_metrics(void *context, struct fgw_buf *out)
 {
     struct fgw_storage_stats stats;
@@ -77,12 +105,16 @@ void fgw_store_write_metrics(void *context, struct fgw_buf *out)
     fgw_metrics_gauge(out, "fgw_storage_read_only", "1 after a failed write.", stats.read_only);
     fgw_metrics_gauge(out, "fgw_storage_below_reserve", "1 when writes get 507.",
                       stats.below_reserve);
+    write_space_metrics(&stats, out);
+    write_care_metrics(context, out);
 }
 
 void fgw_store_add_status(struct fgw_storage *storage, json_t *status)
 {
     struct fgw_storage_stats stats;
+    struct fgw_storage_sweep_status sweep;
     fgw_storage_stats(storage, &stats);
+    fgw_storage_sweep_status(storage, &sweep);
     (void)json_object_set_new(status, "groups", json_integer((json_int_t)stats.groups));
     (void)json_object_set_new(status, "live_bytes", json_integer((json_int_t)stats.live_bytes));
     (void)json_object_set_new(status, "dead_bytes", json_integer((json_int_t)stats.dead_bytes));
@@ -90,4 +122,6 @@ void fgw_store_add_status(struct fgw_storage *storage, json_t *status)
     (void)json_object_set_new(status, "total_bytes", json_integer((json_int_t)stats.total_bytes));
     (void)json_object_set_new(status, "read_only", json_boolean(stats.read_only));
     (void)json_object_set_new(status, "below_reserve", json_boolean(stats.below_reserve));
+    (void)json_object_set_new(status, "ownerless_holds", json_integer((json_int_t)sweep.ownerless));
+    (void)json_object_set_new(status, "sweep_alarm", json_boolean(sweep.alarm));
 }

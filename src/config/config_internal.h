@@ -53,6 +53,10 @@ struct alias {
 const struct setting *setting_of(enum fgw_setting_id id);
 size_t alias_count(void);
 const struct alias *alias_at(size_t index);
+/* FGW_ names of the Go gateway that mean nothing here: no mistake, but a note. */
+size_t legacy_count(void);
+const char *legacy_at(size_t index);
+bool setting_is_legacy(struct fgw_bytes name);
 /* The default of a role; "=text" is worked out by derive.c. */
 const char *setting_default(enum fgw_setting_id id, enum fgw_role role);
 bool setting_is_secret(const struct setting *setting);
@@ -72,6 +76,7 @@ enum { REASON_SIZE = 160 };
 struct value_parser {
     struct fgw_arena *arena;
     const struct setting *setting;
+    bool from_alias; /* the value came under a name of the Go gateway */
     char reason[REASON_SIZE];
 };
 enum fgw_err value_parse(struct value_parser *parser, const char *text, void *field) FGW_MUST_CHECK;

@@ -28,7 +28,7 @@ struct candidate {
 struct collection {
     struct load *load;
     struct candidate best[FGW_SETTING_COUNT];
-    struct fgw_buf unknown_ribs;
+    struct fgw_buf without_effect;
     const char *config_file;
 };
 
@@ -128,9 +128,9 @@ static bool offer_named(struct collection *all, struct fgw_bytes name, struct ca
     return false;
 }
 
-static void note_unknown_ribs(struct collection *all, struct fgw_bytes name)
+static void note_without_effect(struct collection *all, struct fgw_bytes name)
 {
-    (void)fgw_buf_appendf(&all->unknown_ribs, "%s%.*s", all->unknown_ribs.len == 0 ? "" : ", ",
+    (void)fgw_buf_appendf(&all->without_effect, "%s%.*s", all->without_effect.len == 0 ? "" : ", ",
                           FGW_FMT(name));
 }
 
@@ -142,6 +142,12 @@ static bool is_fgw(struct fgw_bytes name)
 static bool is_ribs(struct fgw_bytes name)
 {
     return fgw_bytes_starts_with(name, FGW_LIT("RIBS_"));
+}
+
+/* Of the Go gateway, and of no meaning here: an existing settings.env must start. */
+static bool is_legacy(struct fgw_bytes name)
+{
+    return is_ribs(name) || setting_is_legacy(name);
 }
 
 static const char *did_you_mean(struct collection *all, struct fgw_bytes name, bool flags)
@@ -313,8 +319,8 @@ static void read_variable(struct collection *all, struct fgw_bytes name, const c
     if (offer_named(all, name, candidate)) {
         return;
     }
-    if (is_ribs(name)) {
-        note_unknown_ribs(all, name);
+    if (is_legacy(name)) {
+        note_without_effect(all, name);
     } else {
         load_warning(all->load, "%.*s in the environment is no setting and has no effect; %s",
                      FGW_FMT(name), did_you_mean(all, name, false));
@@ -373,8 +379,8 @@ static void read_file_line(struct collection *all, const struct env_line *item)
     if (offer_named(all, item->key, candidate)) {
         return;
     }
-    if (is_ribs(item->key)) {
-        note_unknown_ribs(all, item->key);
+    if (is_legacy(item->key)) {
+        note_without_effect(all, item->key);
     } else if (is_fgw(item->key)) {
         load_error(all->load, "%s (%s) is no setting; %s", candidate.name, candidate.where,
                    did_you_mean(all, item->key, false));
@@ -497,7 +503,9 @@ static void settle(struct load *load, enum fgw_setting_id id, struct candidate *
     if (!used && !given) {
         return;
     }
-    struct value_parser parser = {.arena = &load->config->arena, .setting = setting};
+    struct value_parser parser = {.arena = &load->config->arena,
+                                  .setting = setting,
+                                  .from_alias = given && taken->rank % RANK_SOURCE <= RANK_ALIAS};
     if (value_parse(&parser, taken->text, field_of(load->config, setting)) != FGW_OK) {
         report_bad_value(load, setting, taken, parser.reason);
     }
@@ -513,11 +521,11 @@ static void preset_enums(struct fgw_config *config)
     }
 }
 
-static void warn_about_ribs(struct collection *all)
+static void warn_about_legacy(struct collection *all)
 {
-    if (all->unknown_ribs.len > 0) {
+    if (all->without_effect.len > 0) {
         load_warning(all->load, "settings of the Go gateway without effect here: %.*s",
-                     FGW_FMT(fgw_buf_bytes(&all->unknown_ribs)));
+                     FGW_FMT(fgw_buf_bytes(&all->without_effect)));
     }
 }
 
@@ -533,17 +541,17 @@ enum fgw_err fgw_config_load(struct fgw_config_input *input, struct fgw_config *
 
     struct collection *all = fgw_xcalloc(1, sizeof *all);
     all->load = &load;
-    fgw_buf_init(&all->unknown_ribs, 900);
+    fgw_buf_init(&all->without_effect, 900);
     read_flags(all);
     read_environment(all);
     if (all->config_file != NULL) {
         read_config_file(all);
     }
-    warn_about_ribs(all);
+    warn_about_legacy(all);
     for (unsigned id = 0; id < FGW_SETTING_COUNT; id++) {
         settle(&load, (enum fgw_setting_id)id, &all->best[id]);
     }
-    fgw_buf_deinit(&all->unknown_ribs);
+    fgw_buf_deinit(&all->without_effect);
     fgw_xfree(all);
 
     if (errors->len == errors_before) {

@@ -193,8 +193,14 @@ void fgw_config_print_markdown(struct fgw_buf *out)
         "an unknown flag, an unknown `FGW_` name in a file, a bad value. An unknown `FGW_` name in "
         "the environment and unknown `RIBS_` names are warnings. `RIBS_LOGLEVEL` takes "
         "`name=level,...` and the most verbose level named counts; `RIBS_PROMETHEUS_PORT` is the "
-        "port of `FGW_OPS_LISTEN`. What Kubernetes adds for a service called fgw "
-        "(`FGW_SERVICE_HOST`, `FGW_PORT=tcp://...`) is ignored.\n\n");
+        "port of `FGW_OPS_LISTEN`; `RIBS_S3API_REGION` may be in upper case (`EU`). What Kubernetes adds for a service called fgw "
+        "(`FGW_SERVICE_HOST`, `FGW_PORT=tcp://...`) is ignored.\n\n"
+        "Names of the Go gateway that are understood stand below as aliases. Warnings without "
+        "effect, also in a file: all other `RIBS_` names");
+    for (size_t i = 0; i < legacy_count(); i++) {
+        (void)fgw_buf_appendf(out, ", `%s`", legacy_at(i));
+    }
+    (void)fgw_buf_append_str(out, ".\n\n");
     for (unsigned id = 0; id < FGW_SETTING_COUNT; id++) {
         append_row(out, (enum fgw_setting_id)id);
     }

@@ -86,6 +86,31 @@ const struct alias *alias_at(size_t index)
     return &ALIASES[index];
 }
 
+/* Its caches, its prefetching, and the address of its internal API. */
+static const char *const LEGACY[] = {
+    "FGW_INTERNAL_API_BINDADDR", "FGW_L1_CACHE_SIZE_MIB", "FGW_L1_POLICY",
+    "FGW_L2_CACHE_ENABLED",      "FGW_L2_CACHE_PATH",     "FGW_L2_CACHE_SIZE_GB",
+    "FGW_PREFETCH_DEPTH",        "FGW_PREFETCH_ENABLED",  "FGW_PREFETCH_WORKERS"};
+
+size_t legacy_count(void)
+{
+    return FGW_COUNT_OF(LEGACY);
+}
+
+const char *legacy_at(size_t index)
+{
+    return LEGACY[index];
+}
+
+bool setting_is_legacy(struct fgw_bytes name)
+{
+    size_t i = 0;
+    while (i < FGW_COUNT_OF(LEGACY) && !fgw_bytes_eq_str(name, LEGACY[i])) {
+        i++;
+    }
+    return i < FGW_COUNT_OF(LEGACY);
+}
+
 const char *setting_default(enum fgw_setting_id id, enum fgw_role role)
 {
     for (size_t i = 0; i < FGW_COUNT_OF(DEFAULTS); i++) {

@@ -224,11 +224,12 @@ static enum fgw_err parse_secret(struct value_parser *parser, struct fgw_bytes t
     return FGW_OK;
 }
 
-static bool form_holds(const struct setting *setting, struct fgw_bytes text)
+static bool form_holds(const struct value_parser *parser, struct fgw_bytes text)
 {
-    switch (setting->kind) {
+    switch (parser->setting->kind) {
     case KIND_REGION:
-        return text_only(text, "-", 1, 32);
+        /* the Go gateway's default is "EU", and what its clients sign with must stay right */
+        return text_only(text, parser->from_alias ? "-ABCDEFGHIJKLMNOPQRSTUVWXYZ" : "-", 1, 32);
     case KIND_KEYSPACE:
         return text_only(text, "_", 1, 48) && text.ptr[0] >= 'a' && text.ptr[0] <= 'z';
     case KIND_NODE_ID:
@@ -254,7 +255,7 @@ static bool access_key_holds(struct fgw_bytes text)
 static enum fgw_err parse_text(struct value_parser *parser, struct fgw_bytes text, const char **out)
 {
     bool holds = parser->setting->kind == KIND_ACCESS_KEY ? access_key_holds(text)
-                                                          : form_holds(parser->setting, text);
+                                                          : form_holds(parser, text);
     if (!holds) {
         return refuse(parser, "not of the form allowed");
     }

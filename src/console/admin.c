@@ -511,6 +511,33 @@ static int on_collection(struct call *call, const char *method, struct fgw_bytes
     return refuse(call, 404, "NotFound", "no such call");
 }
 
+static const struct fgw_admin_extra *find_extra(const struct fgw_admin *admin,
+                                                struct fgw_bytes kind)
+{
+    for (size_t i = 0; i < admin->extra_count; i++) {
+        if (fgw_bytes_eq_str(kind, admin->extras[i].kind)) {
+            return &admin->extras[i];
+        }
+    }
+    return NULL;
+}
+
+static int dispatch(struct call *call, const char *method, struct fgw_bytes kind,
+                    struct fgw_bytes name, struct fgw_bytes rest)
+{
+    const struct fgw_admin_extra *extra = find_extra(call->admin, kind);
+    if (extra != NULL) {
+        struct fgw_admin_request request = {method, name, call->query, call->body};
+        return extra->execute(extra->context, &request, &call->answer);
+    }
+    int status = on_storage(call, method, kind, name, rest);
+    if (status != 0) {
+        return status;
+    }
+    return name.len > 0 ? on_item(call, method, kind, name, rest)
+                        : on_collection(call, method, kind);
+}
+
 int fgw_admin_execute(struct fgw_admin *admin, const char *method, struct fgw_bytes path,
                       struct fgw_bytes query, const json_t *body, json_t **out_answer)
 {
@@ -529,11 +556,7 @@ int fgw_admin_execute(struct fgw_admin *admin, const char *method, struct fgw_by
         if (item && fgw_uri_decode(&call.arena, name, false, &name) != FGW_OK) {
             status = refuse(&call, 400, "InvalidArgument", "the path cannot be decoded");
         } else {
-            status = on_storage(&call, method, kind, name, rest);
-            if (status == 0) {
-                status = item ? on_item(&call, method, kind, name, rest)
-                              : on_collection(&call, method, kind);
-            }
+            status = dispatch(&call, method, kind, item ? name : fgw_bytes(NULL, 0), rest);
         }
     }
     fgw_arena_deinit(&call.arena);

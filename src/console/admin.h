@@ -13,7 +13,7 @@
  *   GET    /admin/buckets, /admin/buckets/NAME
  *   POST   /admin/buckets                    {"name","owner","shards","replicas"}
  *   GET    /admin/status
- * and those of admin_storage.h.
+ *   and those of admin_storage.h and of extras
  * Errors: {"error":CODE,"message":TEXT} with a 4xx or 5xx status.
  */
 #ifndef FGW_CONSOLE_ADMIN_H
@@ -27,6 +27,20 @@
 /* Adds members to the status document. */
 typedef void fgw_admin_status_fn(void *context, json_t *status);
 
+/* Calls below /admin/KIND that another part of the process executes. Runs in a fiber; returns the
+ * HTTP status, *out_answer is a new reference. */
+struct fgw_admin_request {
+    const char *method;
+    struct fgw_bytes name; /* behind KIND/, decoded; may be empty */
+    struct fgw_bytes query;
+    const json_t *body; /* may be NULL */
+};
+struct fgw_admin_extra {
+    const char *kind;
+    int (*execute)(void *context, const struct fgw_admin_request *request, json_t **out_answer);
+    void *context;
+};
+
 struct fgw_admin {
     struct fgw_meta *meta;
     struct fgw_storage *storage; /* calls of admin_storage.h; NULL: the process has none */
@@ -36,6 +50,8 @@ struct fgw_admin {
     const char *region;
     fgw_admin_status_fn *status; /* may be NULL */
     void *status_context;
+    const struct fgw_admin_extra *extras; /* live as long as the admin */
+    size_t extra_count;
 };
 
 /* body may be NULL. Runs in a fiber. Returns the HTTP status; *out_answer is a new reference. */

@@ -68,8 +68,7 @@ static const char *skip_header(int fd, uint64_t file_size, uint64_t *out_offset)
     err = err == FGW_OK ? fgw_car_header_decode(fgw_bytes(cbor, (size_t)size), &header) : err;
     fgw_xfree(cbor);
     if (err != FGW_OK) {
-        return err == FGW_ERR_NOT_IMPLEMENTED ? "is a CAR of another version than 1"
-                                              : "is no CAR";
+        return err == FGW_ERR_NOT_IMPLEMENTED ? "is a CAR of another version than 1" : "is no CAR";
     }
     *out_offset = start + size;
     return NULL;

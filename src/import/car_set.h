@@ -17,8 +17,7 @@ typedef void fgw_car_set_note(void *context, const char *file, uint64_t offset, 
 
 /* NOT_FOUND, IO: the folder cannot be read, or has no CAR. */
 enum fgw_err fgw_car_set_open(const char *folder, fgw_car_set_note *note, void *context,
-                              struct fgw_car_set **out_set,
-                              struct fgw_error *error) FGW_MUST_CHECK;
+                              struct fgw_car_set **out_set, struct fgw_error *error) FGW_MUST_CHECK;
 /* Takes NULL. */
 void fgw_car_set_free(struct fgw_car_set *set);
 size_t fgw_car_set_file_count(const struct fgw_car_set *set);

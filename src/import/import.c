@@ -73,8 +73,7 @@ static enum fgw_err get_or_make(struct import *import, struct fgw_bytes name,
                                 struct fgw_bucket *out_bucket, struct fgw_error *error)
 {
     struct fgw_meta *meta = import->options->meta;
-    enum fgw_err err =
-        meta->ops->bucket_get(meta, &import->arena, name, true, out_bucket, error);
+    enum fgw_err err = meta->ops->bucket_get(meta, &import->arena, name, true, out_bucket, error);
     if (err != FGW_ERR_NO_SUCH_BUCKET) {
         return err;
     }
@@ -130,8 +129,8 @@ static enum fgw_err look(struct object *object, enum outcome *out_outcome)
     struct fgw_meta *meta = object->import->options->meta;
     struct fgw_version latest = {.kind = FGW_VERSION_LATEST};
     struct fgw_object there;
-    enum fgw_err err = meta->ops->object_get(meta, &object->arena, object->bucket,
-                                             object->row->key, latest, &there, &object->error);
+    enum fgw_err err = meta->ops->object_get(meta, &object->arena, object->bucket, object->row->key,
+                                             latest, &there, &object->error);
     if (err == FGW_OK) {
         bool same = !there.delete_marker && ((there.has_cid && same_root(object, &there.cid)) ||
                                              has_old_cid(&there, object->row->cid));
@@ -250,15 +249,15 @@ static enum fgw_err check_row(struct object *object)
                              "a bucket name has 3 to 63 characters");
     }
     if (row->key.len == 0 || row->key.len > FGW_META_KEY_MAX) {
-        return fgw_error_set(&object->error, FGW_ERR_INVALID_ARGUMENT,
-                             "a key has 1 to 1024 bytes");
+        return fgw_error_set(&object->error, FGW_ERR_INVALID_ARGUMENT, "a key has 1 to 1024 bytes");
     }
     if (row->size < 0) {
         return fgw_error_set(&object->error, FGW_ERR_CORRUPT, "the table has no size for it");
     }
     if (fgw_cid_decode_text(row->cid, object->cid_bytes, &object->cid) != FGW_OK) {
-        return fgw_error_set(&object->error, FGW_ERR_CORRUPT, "the table has no CID that can be "
-                                                              "read");
+        return fgw_error_set(&object->error, FGW_ERR_CORRUPT,
+                             "the table has no CID that can be "
+                             "read");
     }
     return FGW_OK;
 }
@@ -325,9 +324,8 @@ static void work(void *arg)
         enum fgw_err err = take_row(object, &outcome);
         if (err != FGW_OK) {
             outcome = FAILED;
-            const char *message = object->error.message[0] != '\0'
-                                      ? object->error.message
-                                      : fgw_err_text(err);
+            const char *message =
+                object->error.message[0] != '\0' ? object->error.message : fgw_err_text(err);
             report(import, row, message);
             if (ends_all(err)) {
                 import->stop = err;
@@ -366,8 +364,8 @@ static void open_cars(void *arg)
 {
     struct opening *opening = arg;
     struct import *import = opening->import;
-    opening->err = fgw_car_set_open(import->options->folder, note_car, import, &import->cars,
-                                    opening->error);
+    opening->err =
+        fgw_car_set_open(import->options->folder, note_car, import, &import->cars, opening->error);
 }
 
 static enum fgw_err work_page(struct import *import)
@@ -384,8 +382,8 @@ static enum fgw_err work_page(struct import *import)
 static enum fgw_err work_table(struct import *import, struct fgw_error *error)
 {
     struct fgw_legacy *legacy = NULL;
-    enum fgw_err err = fgw_legacy_open(import->options->client, import->options->keyspace,
-                                       &legacy, error);
+    enum fgw_err err =
+        fgw_legacy_open(import->options->client, import->options->keyspace, &legacy, error);
     while (err == FGW_OK) {
         err = fgw_legacy_next(legacy, &import->rows, &import->row_count, error);
         if (err == FGW_OK) {

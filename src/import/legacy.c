@@ -26,9 +26,9 @@ static enum fgw_err look_at_columns(struct fgw_legacy *legacy, const char *keysp
     const char *query = fgw_arena_printf(
         &legacy->arena,
         "SELECT column_name FROM system_schema.columns WHERE keyspace_name = '%s' AND "
-        "table_name = 's3objects'", keyspace);
-    enum fgw_err err =
-        fgw_cql_query(legacy->client, query, FGW_CQL_READ, NULL, &result, error);
+        "table_name = 's3objects'",
+        keyspace);
+    enum fgw_err err = fgw_cql_query(legacy->client, query, FGW_CQL_READ, NULL, &result, error);
     if (err != FGW_OK) {
         return err;
     }
@@ -58,10 +58,9 @@ enum fgw_err fgw_legacy_open(struct fgw_cql_client *client, const char *keyspace
     fgw_arena_init(&legacy->arena, 0);
     enum fgw_err err = look_at_columns(legacy, keyspace, &columns, error);
     if (err == FGW_OK && !columns.any) {
-        err = fgw_error_set(error, FGW_ERR_NOT_FOUND, "keyspace %s has no table S3Objects",
-                            keyspace);
-    } else if (err == FGW_OK &&
-               !(columns.bucket && columns.key && columns.cid && columns.size)) {
+        err =
+            fgw_error_set(error, FGW_ERR_NOT_FOUND, "keyspace %s has no table S3Objects", keyspace);
+    } else if (err == FGW_OK && !(columns.bucket && columns.key && columns.cid && columns.size)) {
         err = fgw_error_set(error, FGW_ERR_CORRUPT,
                             "table S3Objects of keyspace %s lacks one of bucket, key, cid, size",
                             keyspace);
@@ -70,10 +69,9 @@ enum fgw_err fgw_legacy_open(struct fgw_cql_client *client, const char *keyspace
         fgw_legacy_free(legacy);
         return err;
     }
-    legacy->query = fgw_arena_printf(&legacy->arena,
-                                     "SELECT bucket, key, cid, size%s%s FROM %s.s3objects",
-                                     columns.node_id ? ", node_id" : "",
-                                     columns.expires_at ? ", expires_at" : "", keyspace);
+    legacy->query = fgw_arena_printf(
+        &legacy->arena, "SELECT bucket, key, cid, size%s%s FROM %s.s3objects",
+        columns.node_id ? ", node_id" : "", columns.expires_at ? ", expires_at" : "", keyspace);
     *out_legacy = legacy;
     return FGW_OK;
 }

@@ -20,8 +20,8 @@ static void fetch_on_pool(void *arg)
     fetch->err = fgw_car_set_read(fetch->cars, fetch->digest, fetch->out, &fetch->error);
 }
 
-static enum fgw_err name_block(const struct fgw_cid_view *cid, enum fgw_err err,
-                               const char *what, struct fgw_error *error)
+static enum fgw_err name_block(const struct fgw_cid_view *cid, enum fgw_err err, const char *what,
+                               struct fgw_error *error)
 {
     char digest[2 * FGW_SHA256_SIZE + 1] = "?";
     if (cid->digest.len == FGW_SHA256_SIZE) {
@@ -67,8 +67,7 @@ static enum fgw_err read_node(struct fgw_tree *tree, const struct fgw_cid_view *
                               unsigned levels, struct fgw_error *error);
 
 static enum fgw_err read_file_node(struct fgw_tree *tree, const struct fgw_cid_view *cid,
-                                   struct fgw_bytes block, unsigned levels,
-                                   struct fgw_error *error)
+                                   struct fgw_bytes block, unsigned levels, struct fgw_error *error)
 {
     struct fgw_arena arena;
     struct fgw_unixfs_node node;

@@ -160,6 +160,11 @@ static uint64_t compact_groups(struct fgw_care *care)
     return fgw_compact_care(care->storage);
 }
 
+static uint64_t scrub_when_asked(struct fgw_care *care)
+{
+    return fgw_scrub_care(care->storage);
+}
+
 /* -- hints --------------------------------------------------------------------------------------- */
 
 static struct hint *next_hint(struct fgw_care *care)
@@ -314,8 +319,8 @@ struct fgw_care *fgw_care_new(struct fgw_storage *storage)
         [FGW_CARE_SYNC] = sync_index,        [FGW_CARE_RELEASE] = release_dead,
         [FGW_CARE_HINTS] = follow_hints,     [FGW_CARE_FIGURES] = count_figures,
         [FGW_CARE_SWEEP] = sweep_holds,      [FGW_CARE_CHECKPOINT] = write_checkpoint,
-        [FGW_CARE_COMPACT] = compact_groups, [FGW_CARE_BACKUP] = make_backup,
-        [FGW_CARE_PENDING] = ask_pending,
+        [FGW_CARE_COMPACT] = compact_groups, [FGW_CARE_PENDING] = ask_pending,
+        [FGW_CARE_BACKUP] = make_backup,     [FGW_CARE_SCRUB] = scrub_when_asked,
     };
     struct fgw_care *care = fgw_xcalloc(1, sizeof *care);
     care->storage = storage;

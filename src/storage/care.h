@@ -17,6 +17,7 @@ enum fgw_care_job {
     FGW_CARE_CHECKPOINT,
     FGW_CARE_BACKUP,
     FGW_CARE_COMPACT,
+    FGW_CARE_SCRUB,
     FGW_CARE_JOBS
 };
 

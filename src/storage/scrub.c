@@ -109,6 +109,12 @@ static int by_place(const void *a, const void *b)
     return left->offset < right->offset ? -1 : left->offset > right->offset;
 }
 
+static enum fgw_err report_progress(const struct fgw_storage_scrub *scrub)
+{
+    bool go_on = scrub->on_progress == NULL || scrub->on_progress(scrub->context, scrub);
+    return go_on ? FGW_OK : FGW_ERR_CANCELLED;
+}
+
 /* Bytes read so far take at least this long. */
 static void keep_rate(const struct fgw_storage_scrub *scrub, uint64_t start_ms)
 {
@@ -135,6 +141,9 @@ static enum fgw_err check_page(struct fgw_storage *storage, struct fgw_storage_s
     for (size_t i = 0; i < page->count && err == FGW_OK; i++) {
         err = check_one(storage, scrub, &wanted[i], section);
         keep_rate(scrub, start_ms);
+        if (err == FGW_OK) {
+            err = report_progress(scrub);
+        }
     }
     fgw_xfree(section);
     fgw_xfree(wanted);
@@ -383,6 +392,9 @@ static enum fgw_err each_page(struct fgw_storage *storage, struct fgw_storage_sc
         err = fgw_index_page_read(&page, storage->pool, storage->kv, &range);
         if (err == FGW_OK) {
             err = fn(storage, scrub, &page, start_ms);
+        }
+        if (err == FGW_OK) {
+            err = report_progress(scrub);
         }
         if (page.count > 0) {
             struct fgw_bytes last = page.rows[page.count - 1].key;

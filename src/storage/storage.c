@@ -237,6 +237,7 @@ enum fgw_err fgw_storage_open(const struct fgw_storage_options *options,
     (void)pthread_mutex_init(&storage->groups_held.mutex, NULL);
     fgw_backup_init(&storage->backup);
     fgw_sweep_init(&storage->sweep);
+    fgw_scrub_care_init(&storage->scrub);
     storage->care = fgw_care_new(storage);
     fgw_group_files_init(&storage->files, storage->dir.groups, IDLE_FILES_MAX);
     storage->pool = fgw_pool_new("disk", POOL_THREADS);
@@ -285,6 +286,7 @@ void fgw_storage_close(struct fgw_storage *storage)
     (void)pthread_mutex_destroy(&storage->groups_held.mutex);
     fgw_backup_deinit(&storage->backup);
     fgw_sweep_deinit(&storage->sweep);
+    fgw_scrub_care_deinit(&storage->scrub);
     fgw_compact_deinit(&storage->compact);
     fgw_datadir_close(&storage->dir);
     fgw_xfree(storage);
@@ -460,6 +462,12 @@ void fgw_storage_stats(struct fgw_storage *storage, struct fgw_storage_stats *ou
         .checkpoint_batch = atomic_load(&storage->checkpoint.verified_batch),
         .free_bytes = atomic_load(&storage->space.free_bytes),
         .total_bytes = atomic_load(&storage->space.total_bytes),
+        .moved_blocks = atomic_load(&storage->compact.figures.moved_blocks),
+        .moved_bytes = atomic_load(&storage->compact.figures.moved_bytes),
+        .groups_unlinked = atomic_load(&storage->compact.figures.groups),
+        .bytes_unlinked = atomic_load(&storage->compact.figures.bytes),
+        .groups_waiting = atomic_load(&storage->compact.figures.waiting_groups),
+        .bytes_waiting = atomic_load(&storage->compact.figures.waiting_bytes),
         .read_only = committer.read_only,
         .below_reserve = atomic_load(&storage->space.below_reserve)};
 }

@@ -417,6 +417,11 @@ void fgw_storage_hold_renewed(struct fgw_storage *storage,
  * remembered by the directory. */
 void fgw_storage_free_nothing_until(struct fgw_storage *storage, uint64_t running_ms);
 
+/* Reads a block and checks its SHA-256. FGW_ERR_CORRUPT: it is marked bad now, new bytes replace it.
+ * FGW_ERR_NOT_FOUND. From a fiber. */
+enum fgw_err fgw_storage_check_block(struct fgw_storage *storage,
+                                     const struct fgw_cid *cid) FGW_MUST_CHECK;
+
 /* Something that scrub found damaged. */
 struct fgw_storage_damage {
     const char *what;      /* "bytes", "log record", "list", "checkpoint" */
@@ -431,6 +436,9 @@ struct fgw_storage_scrub {
     fgw_storage_damage_fn *on_damage; /* called from the scrubbing fiber */
     void *context;
     uint64_t bytes_per_s; /* 0: as fast as it goes */
+    /* Called now and then from the scrubbing fiber; false ends the scrub (FGW_ERR_CANCELLED). May be
+     * NULL. */
+    bool (*on_progress)(void *context, const struct fgw_storage_scrub *scrub);
     /* results, also while it runs */
     uint64_t blocks, bytes, blobs, log_batches, checkpoints, damaged;
 };
@@ -441,11 +449,38 @@ struct fgw_storage_scrub {
 enum fgw_err fgw_storage_scrub(struct fgw_storage *storage,
                                struct fgw_storage_scrub *scrub) FGW_MUST_CHECK;
 
+/* A scrub by care, on a running process. */
+enum { FGW_STORAGE_SCRUB_FINDINGS = 100 };
+struct fgw_storage_scrub_finding {
+    const char *what; /* as in struct fgw_storage_damage */
+    struct fgw_cid cid;
+    uint64_t group, offset;
+};
+struct fgw_storage_scrub_status {
+    uint64_t runs; /* ended since the process began */
+    uint64_t blocks, bytes, blobs, log_batches, damaged; /* of the last or running one */
+    uint64_t held_bytes; /* of all blocks: what there is to read */
+    struct fgw_storage_scrub_finding findings[FGW_STORAGE_SCRUB_FINDINGS]; /* the first ones */
+    size_t finding_count;
+    enum fgw_err failed; /* why the last one broke off */
+    bool running, wanted;
+};
+/* Starts one unless one runs; false then, and when care does not run. bytes_per_s 0: no limit. */
+bool fgw_storage_scrub_start(struct fgw_storage *storage, uint64_t bytes_per_s);
+/* Ends the one that runs, soon. */
+void fgw_storage_scrub_stop(struct fgw_storage *storage);
+/* The status is large: not on a fiber's stack. */
+void fgw_storage_scrub_status(struct fgw_storage *storage,
+                              struct fgw_storage_scrub_status *out_status);
+
 struct fgw_storage_stats {
     uint64_t groups, log_bytes, bulk_bytes, live_bytes, dead_bytes, free_bytes, total_bytes;
     uint64_t blocks, batches, operations, syncs, sync_ns_total, applied_batch, last_batch;
     uint64_t cache_bytes, pending_holds;
     uint64_t checkpoint_batch; /* covered by a checkpoint that was read back; 0: none */
+    /* compaction, since the process began; waiting: given up, until a checkpoint covers it */
+    uint64_t moved_blocks, moved_bytes, groups_unlinked, bytes_unlinked;
+    uint64_t groups_waiting, bytes_waiting;
     bool read_only, below_reserve, recovering;
 };
 void fgw_storage_stats(struct fgw_storage *storage, struct fgw_storage_stats *out_stats);

@@ -20,6 +20,7 @@
 #include "storage/pending.h"
 #include "storage/release.h"
 #include "storage/rows.h"
+#include "storage/scrub_care.h"
 #include "storage/sessions.h"
 #include "storage/storage.h"
 #include "storage/sweep.h"
@@ -49,6 +50,7 @@ struct fgw_storage {
     struct fgw_release release;
     struct fgw_pending pending;
     struct fgw_sweep sweep;
+    struct fgw_scrub_care scrub;
     struct fgw_compact compact;
     uint64_t log_group_at_open;
     struct fgw_care *care;

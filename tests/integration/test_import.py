@@ -188,6 +188,7 @@ def test_the_earlier_form_of_the_table(cassandra, keyspace, tmp_path):
     assert job.run("--bucket", "papers")[0]["objects"] == 1
 
 
+@pytest.mark.slow
 def test_more_rows_than_a_page_and_a_kill_in_the_middle(gateway, job, server_factory):
     blocks = [f"object {i}".encode() for i in range(1200)]
     statement = gateway.session.prepare(
@@ -217,6 +218,7 @@ def test_more_rows_than_a_page_and_a_kill_in_the_middle(gateway, job, server_fac
     check_objects(client, gateway, leave_out={("many", f"{i:05}") for i in range(20, 1200)})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["cql", "proxy"])
 def test_into_a_database(gateway, cassandra, rng, server_factory, form):
     """cql: names in the database, bytes in the data directory. proxy: bytes on the cluster's node."""

@@ -184,6 +184,10 @@ static void settings_of_the_go_gateway_start_a_node(void **state)
                        "export RIBS_S3API_ROOT_SECRET_KEY=test-secret-key-16\n"
                        "export RIBS_LOGLEVEL=\"ribs:.*=debug,gw/.*=info\"\n"
                        "export RIBS_PROMETHEUS_PORT=2112\n"
+                       "export RIBS_S3API_REGION=\"EU\"\n"
+                       "export FGW_L1_CACHE_SIZE_MIB=2048\n"
+                       "export FGW_PREFETCH_ENABLED=false\n"
+                       "export FGW_INTERNAL_API_BINDADDR=:9090\n"
                        "export RIBS_MINIMUM_REPLICA_COUNT=\"1\"\n"
                        "export RIBS_DEAL_DURATION=530\n"
                        "export EXTERNAL_LOCALWEB_PATH=\"/data/ribs/cardata\"\n"
@@ -194,6 +198,10 @@ static void settings_of_the_go_gateway_start_a_node(void **state)
     assert_int_equal(got.warning_count, 1);
     assert_non_null(
         strstr((const char *)got.warnings.ptr, "RIBS_MINIMUM_REPLICA_COUNT, RIBS_DEAL_DURATION"));
+    assert_non_null(
+        strstr((const char *)got.warnings.ptr,
+               "FGW_L1_CACHE_SIZE_MIB, FGW_PREFETCH_ENABLED, FGW_INTERNAL_API_BINDADDR"));
+    assert_string_equal(got.config.region, "EU");
     assert_string_equal(got.config.data_dir, "/data/ribs");
     assert_string_equal(got.config.s3_listen.items[0].host, "0.0.0.0");
     assert_int_equal(got.config.s3_listen.items[0].port, 8078);
