@@ -33,7 +33,7 @@ struct fgw_storage {
     struct fgw_group_files files;
     struct fgw_record_opener opener; /* while opening only */
     struct fgw_open_progress progress;
-    _Atomic uint64_t last_group;     /* highest group id in use */
+    _Atomic uint64_t last_group; /* highest group id in use */
     uint64_t opened_boot_ms;
     uint64_t running_base_ms; /* running time when it was opened */
     struct fgw_committer *committer;
