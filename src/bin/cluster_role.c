@@ -152,6 +152,8 @@ static int open_storage(struct role *role)
 {
     const struct fgw_config *config = &role->config;
     struct fgw_storage_options options = fgw_store_options(config);
+    options.progress = fgw_server_note_opening;
+    options.progress_context = role->server;
     options.cluster_id = role->cluster_id;
     options.pending_ask_ms = config->node_down_after_ms / 2 < PENDING_ASK_MAX_MS
                                  ? config->node_down_after_ms / 2

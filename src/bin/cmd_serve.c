@@ -45,6 +45,8 @@ static int open_storage(struct serve *serve)
 {
     struct fgw_error error;
     struct fgw_storage_options options = fgw_store_options(&serve->config);
+    options.progress = fgw_server_note_opening;
+    options.progress_context = serve->server;
     fgw_error_init(&error);
     int exit_code = fgw_store_open(&options, &serve->storage);
     if (exit_code != FGW_EXIT_OK) {

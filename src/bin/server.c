@@ -52,6 +52,12 @@ struct fgw_metrics *fgw_server_metrics(struct fgw_server *server)
     return server->metrics;
 }
 
+void fgw_server_note_opening(void *context, const char *text)
+{
+    struct fgw_server *server = context;
+    fgw_health_set(server->health, "engine", text);
+}
+
 struct fgw_workers *fgw_server_workers(struct fgw_server *server)
 {
     return server->workers;

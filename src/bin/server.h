@@ -19,6 +19,8 @@ struct fgw_server;
 int fgw_server_start(const struct fgw_config *config, const char *role, struct fgw_server **out);
 struct fgw_health *fgw_server_health(struct fgw_server *server);
 struct fgw_metrics *fgw_server_metrics(struct fgw_server *server);
+/* For fgw_storage_options.progress: what /readyz says while the store is opened. */
+void fgw_server_note_opening(void *server, const char *text);
 struct fgw_workers *fgw_server_workers(struct fgw_server *server);
 /* Paths below /_fgw/v1/ of the S3 listener (block API); before attach. */
 void fgw_server_set_block_api(struct fgw_server *server, fgw_http_handler *handler, void *context);

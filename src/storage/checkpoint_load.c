@@ -12,11 +12,10 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/fs.h"
 #include "base/log.h"
 
-enum { BATCH_BYTES = 1024 * 1024, PROGRESS_MS = 5000 };
+enum { BATCH_BYTES = 1024 * 1024 };
 static const char NEW[] = "meta.new";
 
 /* -- the directory ------------------------------------------------------------------------------- */
@@ -70,20 +69,18 @@ struct load {
     struct fgw_kv *kv;
     struct fgw_kv_batch *batch;
     uint64_t rows;
-    uint64_t said_ms; /* when progress was last told */
-    bool reading;     /* what failed last was the reading */
+    uint64_t size_bytes; /* of the file */
+    struct fgw_open_progress *progress;
+    bool reading; /* what failed last was the reading */
 };
 
 static enum fgw_err write_rows(struct load *load, struct fgw_error *error)
 {
     enum fgw_err err = fgw_kv_batch_write(load->batch, false, error);
     fgw_kv_batch_clear(load->batch);
-    if (fgw_clock_boot_ms() - load->said_ms >= PROGRESS_MS) {
-        load->said_ms = fgw_clock_boot_ms();
-        fgw_log_info("storage", "loading the index from a checkpoint rows=%llu bytes=%llu",
-                     (unsigned long long)load->rows,
-                     (unsigned long long)fgw_checkpoint_reader_offset(load->reader));
-    }
+    fgw_open_progress(load->progress, "loading the index from a checkpoint: %llu of %llu MiB",
+                      (unsigned long long)fgw_checkpoint_reader_offset(load->reader) >> 20,
+                      (unsigned long long)load->size_bytes >> 20);
     return err;
 }
 
@@ -137,10 +134,13 @@ static enum fgw_err name_damage(const struct fgw_datadir *dir, uint64_t id, enum
                          name, (unsigned long long)offset, fgw_err_text(err));
 }
 
-enum fgw_err fgw_checkpoint_load(const struct fgw_datadir *dir, uint64_t id,
-                                 struct fgw_record_opener *opener, struct fgw_error *error)
+enum fgw_err fgw_checkpoint_load(const struct fgw_datadir *dir,
+                                 const struct fgw_checkpoint_info *info,
+                                 struct fgw_record_opener *opener,
+                                 struct fgw_open_progress *progress, struct fgw_error *error)
 {
-    struct load load = {.said_ms = fgw_clock_boot_ms()};
+    uint64_t id = info->id;
+    struct load load = {.size_bytes = info->size_bytes, .progress = progress};
     enum fgw_err err = fgw_checkpoint_load_clean(dir, error);
     if (err != FGW_OK) {
         return err;

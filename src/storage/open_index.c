@@ -147,7 +147,8 @@ static enum fgw_err load(struct fgw_storage *storage, struct fgw_apply *apply,
     while (err == FGW_ERR_CORRUPT && storage->checkpoint.newest.id != 0) {
         uint64_t id = storage->checkpoint.newest.id;
         fgw_error_init(&why);
-        err = fgw_checkpoint_load(&storage->dir, id, &storage->opener, &why);
+        err = fgw_checkpoint_load(&storage->dir, &storage->checkpoint.newest, &storage->opener,
+                                  &storage->progress, &why);
         if (err == FGW_ERR_CORRUPT) {
             note_damaged(storage, id, fgw_error_message(&why));
             if (find_checkpoint(storage, id, error) == FGW_ERR_NEWER_VERSION) {

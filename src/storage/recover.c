@@ -236,6 +236,9 @@ static enum fgw_err apply_held(struct walk *walk, struct fgw_error *error)
     enum fgw_err err = fgw_apply_batch(replay->apply, &input, error);
     if (err == FGW_OK) {
         replay->replayed++;
+        fgw_open_progress(replay->progress, "replaying the log: %llu batches so far, in group %llu",
+                          (unsigned long long)replay->replayed,
+                          (unsigned long long)walk->group->id);
         walk->last_number = input.batch;
         walk->end = input.end;
         walk->last_record = input.last_record;

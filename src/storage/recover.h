@@ -7,6 +7,7 @@
 #include "storage/datadir.h"
 #include "storage/items.h"
 #include "storage/log.h"
+#include "storage/open_progress.h"
 
 struct fgw_found_group {
     uint64_t id;
@@ -41,6 +42,7 @@ struct fgw_replay {
     struct fgw_record_opener *opener;
     struct fgw_found_groups *found;
     struct fgw_apply *apply;
+    struct fgw_open_progress *progress;
     bool skip_damaged;
     /* results */
     struct fgw_log_position position; /* fd open for writing */

@@ -97,6 +97,7 @@ static enum fgw_err replay(struct fgw_storage *storage, struct fgw_found_groups 
                                 .opener = &storage->opener,
                                 .found = found,
                                 .apply = apply,
+                                .progress = &storage->progress,
                                 .skip_damaged = storage->options.skip_damaged};
     uint64_t start_ns = fgw_clock_boot_ns();
     enum fgw_err err = fgw_replay_log(&replay, error);
@@ -224,6 +225,8 @@ enum fgw_err fgw_storage_open(const struct fgw_storage_options *options,
     struct fgw_apply *apply = fgw_xcalloc(1, sizeof *apply);
     storage->options = *options;
     set_defaults(&storage->options);
+    storage->progress = (struct fgw_open_progress){options->progress, options->progress_context,
+                                                   fgw_clock_boot_ms()};
     enum fgw_err err = fgw_datadir_open(&storage->dir, options->path, options->cluster_id, error);
     if (err != FGW_OK) {
         fgw_xfree(apply);

@@ -47,7 +47,10 @@ struct fgw_storage_options {
     uint64_t checkpoint_bytes;   /* of records before the next checkpoint, at least; 0 = 256 MiB
                                     (FGW_TEST_CHECKPOINT_BYTES in the environment) */
     const uint8_t *cluster_id;   /* 16 bytes a cluster's database names; NULL: own */
-    bool skip_damaged;           /* `fgw recover --skip-damaged` */
+    /* How far opening is, when it takes long (readiness); NULL: said in the log. */
+    void (*progress)(void *context, const char *text);
+    void *progress_context;
+    bool skip_damaged; /* `fgw recover --skip-damaged` */
     bool rebuild_index;          /* `fgw recover`: RocksDB is set aside and rebuilt */
 };
 

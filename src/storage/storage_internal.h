@@ -16,6 +16,7 @@
 #include "storage/datadir.h"
 #include "storage/group_files.h"
 #include "storage/log.h"
+#include "storage/open_progress.h"
 #include "storage/pending.h"
 #include "storage/release.h"
 #include "storage/rows.h"
@@ -31,7 +32,8 @@ struct fgw_storage {
     struct fgw_pool *pool;
     struct fgw_group_files files;
     struct fgw_record_opener opener; /* while opening only */
-    _Atomic uint64_t last_group;     /* highest group id in use */
+    struct fgw_open_progress progress;
+    _Atomic uint64_t last_group; /* highest group id in use */
     uint64_t opened_boot_ms;
     uint64_t running_base_ms; /* running time when it was opened */
     struct fgw_committer *committer;
