@@ -425,6 +425,12 @@ static void write_metrics(void *context, struct fgw_buf *out)
                         "Holds that stores were told the name of.", blobs.confirmed);
     fgw_metrics_counter(out, "fgw_blobs_read_failovers_total", "Reads that went on elsewhere.",
                         blobs.read_failovers);
+    fgw_metrics_counter(out, "fgw_blobs_reads_hedged_total",
+                        "Reads that asked a second store because the first took long.",
+                        blobs.reads_hedged);
+    fgw_metrics_counter(out, "fgw_blobs_blocks_mended_total",
+                        "Damaged blocks that got their bytes from another store.",
+                        blobs.blocks_mended);
     fgw_metrics_counter(out, "fgw_blobs_reads_failed_total", "Reads that nobody could serve.",
                         blobs.reads_failed);
     fgw_metrics_counter(out, "fgw_blobs_digests_wrong_total",

@@ -381,6 +381,11 @@ void fgw_storage_hold_renewed(struct fgw_storage *storage,
  * remembered by the directory. */
 void fgw_storage_free_nothing_until(struct fgw_storage *storage, uint64_t running_ms);
 
+/* Reads a block and checks its SHA-256. FGW_ERR_CORRUPT: it is marked bad now, new bytes replace it.
+ * FGW_ERR_NOT_FOUND. From a fiber. */
+enum fgw_err fgw_storage_check_block(struct fgw_storage *storage,
+                                     const struct fgw_cid *cid) FGW_MUST_CHECK;
+
 /* Something that scrub found damaged. */
 struct fgw_storage_damage {
     const char *what;      /* "bytes", "log record", "list" */
