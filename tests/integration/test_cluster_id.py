@@ -19,9 +19,12 @@ def worlds(cassandra):
 
 
 def serving(world, folder, wait=True):
-    return fgw_server.new_server("embedded", folder, {
+    server = fgw_server.new_server("embedded", folder, {
         **world.env, "FGW_META": "cql", "FGW_CLUSTER_SECRET": fgw_server.CLUSTER_SECRET,
-        "FGW_CQL_NODE_KEYSPACE": "none"}).start(wait=wait)
+        "FGW_CQL_NODE_KEYSPACE": "none"}).start(wait=False)
+    if wait:
+        assert server.wait_ready(120)  # it makes the tables first
+    return server
 
 
 def id_of_database(world):
