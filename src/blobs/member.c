@@ -198,6 +198,18 @@ void fgw_member_reader_close(struct fgw_member_reader *reader)
     *reader = (struct fgw_member_reader){NULL, NULL};
 }
 
+enum fgw_err fgw_member_damaged(const struct fgw_member *member, const struct fgw_cid *cid,
+                                struct fgw_error *error)
+{
+    const struct fgw_replicated_options *options = &member->replicated->options;
+    if (!is_local(member)) {
+        struct fgw_remote_target target = target_of(member);
+        return fgw_remote_damaged(options->remotes, &target, cid, error);
+    }
+    enum fgw_err err = fgw_storage_check_block(options->storage, cid);
+    return err == FGW_ERR_CORRUPT || err == FGW_ERR_NOT_FOUND ? FGW_OK : err;
+}
+
 /* -- what it shows ------------------------------------------------------------------------------- */
 
 void fgw_member_report(const struct fgw_member *member, enum fgw_err err,

@@ -153,6 +153,13 @@ enum fgw_err fgw_remote_leaves(struct fgw_remotes *remotes, const struct fgw_rem
     return run_call(remotes, target, &call, error);
 }
 
+enum fgw_err fgw_remote_damaged(struct fgw_remotes *remotes, const struct fgw_remote_target *target,
+                                const struct fgw_cid *cid, struct fgw_error *error)
+{
+    struct call call = {.kind = FGW_BLOCKAPI_DAMAGED, .root = cid};
+    return run_call(remotes, target, &call, error);
+}
+
 enum fgw_err fgw_remote_health(struct fgw_remotes *remotes, const struct fgw_remote_target *target,
                                struct fgw_blockapi_health *out_health, struct fgw_error *error)
 {

@@ -49,6 +49,9 @@ enum fgw_err fgw_remote_release(struct fgw_remotes *remotes, const struct fgw_re
 enum fgw_err fgw_remote_confirm(struct fgw_remotes *remotes, const struct fgw_remote_target *target,
                                 uint32_t count, struct fgw_bytes holds,
                                 struct fgw_error *error) FGW_MUST_CHECK;
+/* The store looks at its block. */
+enum fgw_err fgw_remote_damaged(struct fgw_remotes *remotes, const struct fgw_remote_target *target,
+                                const struct fgw_cid *cid, struct fgw_error *error) FGW_MUST_CHECK;
 enum fgw_err fgw_remote_health(struct fgw_remotes *remotes, const struct fgw_remote_target *target,
                                struct fgw_blockapi_health *out_health,
                                struct fgw_error *error) FGW_MUST_CHECK;

@@ -204,7 +204,12 @@ struct hint {
 void fgw_replicated_hint_done(struct fgw_replicated_worker *worker)
 {
     worker->hints--;
-    if (worker->hints == 0 && worker->no_hints != NULL) {
+    fgw_replicated_fiber_done(worker);
+}
+
+void fgw_replicated_fiber_done(struct fgw_replicated_worker *worker)
+{
+    if (worker->hints + worker->attempts == 0 && worker->no_hints != NULL) {
         fgw_wait_signal(worker->no_hints);
         worker->no_hints = NULL;
     }
@@ -337,6 +342,7 @@ void fgw_blobs_replicated_stats(struct fgw_blobs *blobs, struct fgw_replicated_s
         READ(copies_missing),  READ(reads),         READ(read_failovers), READ(reads_failed),
         READ(digests_checked), READ(digests_wrong), READ(hints_dropped),  READ(restages),
         READ(confirmed),       READ(confirms_left), READ(renewed),        READ(copies_made),
+        READ(reads_hedged),    READ(blocks_mended),
     };
 #undef READ
 }
@@ -345,7 +351,7 @@ void fgw_blobs_replicated_close_worker(struct fgw_blobs *blobs, unsigned index)
 {
     struct fgw_replicated_worker *worker = &fgw_replicated_of(blobs)->per_worker[index];
     fgw_replicated_confirm_close(worker);
-    if (worker->hints > 0) {
+    if (worker->hints + worker->attempts > 0) {
         struct fgw_wait wait;
         fgw_wait_init(&wait, 1);
         worker->no_hints = &wait;

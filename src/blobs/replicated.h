@@ -33,7 +33,7 @@ struct fgw_replicated_options {
 struct fgw_replicated_stats {
     uint64_t writes, writes_failed, sets_replaced, members_failed, copies_missing;
     uint64_t reads, read_failovers, reads_failed, digests_checked, digests_wrong, hints_dropped,
-        restages, confirmed, confirms_left, renewed, copies_made;
+        restages, confirmed, confirms_left, renewed, copies_made, reads_hedged, blocks_mended;
 };
 
 /* Options are copied, what they point to outlives the result. */

@@ -24,10 +24,17 @@ struct fgw_replicated_worker {
     bool confirming; /* its fiber runs */
     bool closing;
     struct fgw_wait *confirm_wake;
+    /* replicated_hedge.c */
+    unsigned attempts; /* fibers under way */
+    double p95_us;     /* of the time to the first bytes, estimated; 0: none yet */
+    double hedge_tokens;
+    unsigned fixes; /* replicated_fix.c */
 };
 
 /* A fiber that worker->hints counts has done its work. */
 void fgw_replicated_hint_done(struct fgw_replicated_worker *worker);
+/* Whoever waits for the last fiber of a worker is told. */
+void fgw_replicated_fiber_done(struct fgw_replicated_worker *worker);
 
 struct fgw_replicated {
     struct fgw_blobs base;
@@ -36,7 +43,8 @@ struct fgw_replicated {
     struct {
         _Atomic uint64_t writes, writes_failed, sets_replaced, members_failed, copies_missing;
         _Atomic uint64_t reads, read_failovers, reads_failed, digests_checked, digests_wrong;
-        _Atomic uint64_t hints_dropped, restages, confirmed, confirms_left, renewed, copies_made;
+        _Atomic uint64_t hints_dropped, restages, confirmed, confirms_left, renewed, copies_made,
+            reads_hedged, blocks_mended;
     } counters;
 };
 
@@ -100,6 +108,9 @@ enum fgw_err fgw_member_writer_finish(const struct fgw_member *member,
                                       const struct fgw_member_hold *hold,
                                       struct fgw_error *error) FGW_MUST_CHECK;
 void fgw_member_writer_close(struct fgw_member_writer *writer);
+/* The store looks at the block and marks it bad if its bytes are wrong. FGW_OK also when they are not. */
+enum fgw_err fgw_member_damaged(const struct fgw_member *member, const struct fgw_cid *cid,
+                                struct fgw_error *error) FGW_MUST_CHECK;
 enum fgw_err fgw_member_reader_open(const struct fgw_member *member,
                                     const struct fgw_extent *extent, uint64_t offset, uint64_t len,
                                     struct fgw_member_reader *out_reader,
@@ -205,6 +216,32 @@ void fgw_replicated_confirm_later(struct fgw_replicated *replicated,
 void fgw_replicated_confirm_init(struct fgw_replicated_worker *worker);
 /* On the worker: what is not told is asked for by the stores. */
 void fgw_replicated_confirm_close(struct fgw_replicated_worker *worker);
+
+/* -- replicated_hedge.c -------------------------------------------------------------------------- */
+
+/* The first bytes of [offset, offset + len) of an extent. */
+struct fgw_first {
+    const struct fgw_placement_set *set;
+    const struct fgw_extent *extent;
+    uint64_t offset, len;
+    unsigned second; /* member to ask too when the other one takes long; UINT32_MAX: nobody */
+    /* told of a member that failed while another one was still at work */
+    void (*failed)(void *context, unsigned index, enum fgw_err err, const struct fgw_error *error);
+    void *context;
+    unsigned index; /* in: the member to ask; out: the one that answered, or failed last */
+    /* out */
+    struct fgw_member_reader stream;
+    uint64_t chunk_offset;
+    struct fgw_bytes chunk;
+};
+enum fgw_err fgw_replicated_first(struct fgw_replicated *replicated, struct fgw_first *first,
+                                  struct fgw_error *error) FGW_MUST_CHECK;
+
+/* -- replicated_fix.c ---------------------------------------------------------------------------- */
+
+/* Member `bad` of the set has this leaf damaged: it is repaired from the others, in the background. */
+void fgw_replicated_fix_later(struct fgw_replicated *replicated, const struct fgw_extent *extent,
+                              const struct fgw_placement_set *set, unsigned bad, uint64_t leaf);
 
 /* -- replicated_read.c --------------------------------------------------------------------------- */
 

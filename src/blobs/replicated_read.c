@@ -29,6 +29,10 @@ struct fgw_blob_reader {
     struct fgw_member_reader stream;
     uint64_t window;     /* bytes of the last request */
     uint64_t window_end; /* first byte behind it */
+    /* a damaged leaf that a member has */
+    bool met_damage;
+    unsigned damaged_member;
+    uint64_t damaged_leaf;
     /* what came last */
     uint64_t chunk_offset;
     struct fgw_bytes chunk;
@@ -100,8 +104,8 @@ void fgw_replicated_read_close(struct fgw_blob_reader *reader)
 
 /* -- members ------------------------------------------------------------------------------------- */
 
-/* The own store first, then those that work; each one MEMBER_TRIES times. */
-static bool pick_member(struct fgw_blob_reader *reader)
+/* The own store first, then those that work; each one MEMBER_TRIES times. UINT32_MAX: none. */
+static unsigned best_member(const struct fgw_blob_reader *reader, unsigned but)
 {
     unsigned best = UINT32_MAX;
     unsigned best_cost = UINT32_MAX;
@@ -111,16 +115,33 @@ static bool pick_member(struct fgw_blob_reader *reader)
                                  reader->set.count); /* spreads reads over the members */
         unsigned cost = reader->failures[i] * 1000 + (member->suspect ? 100u : 0u) +
                         (member->joining ? 200u : 0u) + (member->local ? 0u : 50u) + at;
-        if (reader->failures[i] < MEMBER_TRIES && cost < best_cost) {
+        if (i != but && reader->failures[i] < MEMBER_TRIES && cost < best_cost) {
             best = i;
             best_cost = cost;
         }
     }
-    if (best == UINT32_MAX) {
-        return false;
+    return best;
+}
+
+static bool pick_member(struct fgw_blob_reader *reader)
+{
+    unsigned best = best_member(reader, UINT32_MAX);
+    if (best != UINT32_MAX) {
+        reader->member = (struct fgw_member){reader->replicated, &reader->set, best};
     }
-    reader->member = (struct fgw_member){reader->replicated, &reader->set, best};
-    return true;
+    return best != UINT32_MAX;
+}
+
+/* Whom to ask too when the first one takes long. */
+static unsigned second_member(const struct fgw_blob_reader *reader)
+{
+    unsigned second = best_member(reader, reader->member.index);
+    const struct fgw_placement_member *member =
+        second == UINT32_MAX ? NULL : &reader->set.members[second];
+    return member == NULL || member->local || member->suspect || member->joining ||
+                   reader->failures[second] > 0
+               ? UINT32_MAX
+               : second;
 }
 
 static void member_failed(struct fgw_blob_reader *reader, enum fgw_err err,
@@ -273,6 +294,16 @@ static enum fgw_err check_digest(struct fgw_blob_reader *reader, struct fgw_erro
 
 /* -- bytes --------------------------------------------------------------------------------------- */
 
+static void other_failed(void *context, unsigned index, enum fgw_err err,
+                         const struct fgw_error *error)
+{
+    struct fgw_blob_reader *reader = context;
+    struct fgw_member member = reader->member;
+    reader->member.index = index;
+    member_failed(reader, err, error);
+    reader->member = member;
+}
+
 /* want is what the client is known to need: a short range asks for no more; reading on in order
  * opens the window. */
 static enum fgw_err open_window(struct fgw_blob_reader *reader, uint64_t offset, size_t want,
@@ -288,9 +319,23 @@ static enum fgw_err open_window(struct fgw_blob_reader *reader, uint64_t offset,
     reader->window = window;
     reader->window_end = offset + window;
     reader->chunk = fgw_bytes(NULL, 0);
-    enum fgw_err err = fgw_member_reader_open(&reader->member, &reader->extent, offset, window,
-                                              &reader->stream, error);
+    struct fgw_first first = {.set = &reader->set,
+                              .extent = &reader->extent,
+                              .offset = offset,
+                              .len = window,
+                              .second = second_member(reader),
+                              .failed = other_failed,
+                              .context = reader,
+                              .index = reader->member.index};
+    enum fgw_err err = fgw_replicated_first(reader->replicated, &first, error);
+    reader->member.index = first.index;
     reader->streaming = err == FGW_OK;
+    if (err == FGW_OK) {
+        reader->stream = first.stream;
+        reader->chunk_offset = first.chunk_offset;
+        reader->chunk = first.chunk;
+        err = check_digest(reader, error);
+    }
     return err;
 }
 
@@ -318,12 +363,7 @@ static enum fgw_err read_remote(struct fgw_blob_reader *reader, uint64_t offset,
                    offset < reader->window_end;
     enum fgw_err err = FGW_OK;
     if (!chunk_has(reader, offset)) {
-        if (!goes_on) {
-            err = open_window(reader, offset, want, error);
-        }
-        if (err == FGW_OK) {
-            err = next_chunk(reader, error);
-        }
+        err = goes_on ? next_chunk(reader, error) : open_window(reader, offset, want, error);
     }
     if (err == FGW_OK) {
         struct fgw_bytes rest =
@@ -352,6 +392,16 @@ static enum fgw_err read_member(struct fgw_blob_reader *reader, uint64_t offset,
                : err;
 }
 
+/* Another member has delivered what one has damaged. */
+static void mend_damage(struct fgw_blob_reader *reader)
+{
+    if (reader->met_damage && reader->member.index != reader->damaged_member) {
+        reader->met_damage = false;
+        fgw_replicated_fix_later(reader->replicated, &reader->extent, &reader->set,
+                                 reader->damaged_member, reader->damaged_leaf);
+    }
+}
+
 enum fgw_err fgw_replicated_read_next(struct fgw_blob_reader *reader, uint64_t offset, size_t want,
                                       bool prefer_memory, struct fgw_storage_run *out_run)
 {
@@ -367,7 +417,13 @@ enum fgw_err fgw_replicated_read_next(struct fgw_blob_reader *reader, uint64_t o
         enum fgw_err err = read_member(reader, offset, want, prefer_memory, out_run, &error);
         if (err == FGW_OK) {
             reader->failures[reader->member.index] = 0;
+            mend_damage(reader);
             return FGW_OK;
+        }
+        if (err == FGW_ERR_CORRUPT) {
+            reader->met_damage = true;
+            reader->damaged_member = reader->member.index;
+            reader->damaged_leaf = offset / LEAF;
         }
         member_failed(reader, err, &error);
     }

@@ -266,6 +266,20 @@ static enum fgw_err leaves(struct fgw_node_session *session, struct fgw_bytes re
     return err;
 }
 
+/* A block that is fine, or is not here, needs nothing. */
+static enum fgw_err damaged(struct fgw_node_session *session, struct fgw_bytes rest)
+{
+    struct fgw_cid cid;
+    if (fgw_blockapi_take_cid(&rest, &cid) != FGW_OK) {
+        return FGW_ERR_PARSE;
+    }
+    fgw_node_working_begin(session);
+    enum fgw_err err = fgw_storage_check_block(session->owner->storage, &cid);
+    fgw_node_working_end(session);
+    err = err == FGW_ERR_CORRUPT || err == FGW_ERR_NOT_FOUND ? FGW_OK : err;
+    return fgw_node_answer(session, err, NULL, fgw_bytes(NULL, 0));
+}
+
 static enum fgw_err health(struct fgw_node_session *session)
 {
     struct fgw_storage_stats stats;
@@ -307,6 +321,8 @@ static enum fgw_err dispatch(struct fgw_node_session *session, uint8_t kind, str
         return read_blob(session, rest);
     case FGW_BLOCKAPI_LEAVES:
         return leaves(session, rest);
+    case FGW_BLOCKAPI_DAMAGED:
+        return damaged(session, rest);
     case FGW_BLOCKAPI_HEALTH:
         return health(session);
     default:

@@ -470,3 +470,29 @@ void fgw_storage_reader_close(struct fgw_storage_reader *reader)
     fgw_xfree(reader->memory);
     fgw_xfree(reader);
 }
+
+/* The row is read behind the bytes: a block that moved meanwhile is not marked at its new place. */
+enum fgw_err fgw_storage_check_block(struct fgw_storage *storage, const struct fgw_cid *cid)
+{
+    uint8_t digest[FGW_SHA256_SIZE];
+    struct fgw_storage_block block;
+    struct fgw_storage_place before = {0};
+    struct fgw_storage_place after = {0};
+    struct fgw_buf bytes;
+    fgw_buf_init(&bytes, 0);
+    enum fgw_err err = place_of(storage, fgw_cid_digest(cid), &before);
+    if (err == FGW_OK) {
+        err = fgw_storage_read_block(storage, cid, &bytes, &block);
+    }
+    if (err == FGW_OK) {
+        fgw_sha256(block.bytes, digest);
+        bool wrong = memcmp(digest, fgw_cid_digest(cid), sizeof digest) != 0;
+        if (wrong && place_of(storage, fgw_cid_digest(cid), &after) == FGW_OK &&
+            after.group == before.group && after.offset == before.offset) {
+            fgw_storage_mark_bad(storage, fgw_cid_digest(cid), after.group, after.offset);
+        }
+        err = wrong ? FGW_ERR_CORRUPT : FGW_OK;
+    }
+    fgw_buf_deinit(&bytes);
+    return err;
+}

@@ -2,7 +2,10 @@
  * every size, a node that dies, one that lies, a fenced one, a full set of wrong secrets. */
 #include "fixture.h"
 
+#include <fcntl.h>
 #include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/rng.h"
 #include "blobs/replicated_internal.h"
@@ -600,6 +603,77 @@ static void late_commits_renew_their_holds(void **state)
     in_worker(*state, commit_late);
 }
 
+/* -- damage -------------------------------------------------------------------------------------- */
+
+/* Changes a byte of the body where it lies in one of the node's group files. */
+static bool flip_byte_of(struct world *world, unsigned node, struct fgw_bytes needle)
+{
+    bool found = false;
+    for (unsigned group = 1; group < 10 && !found; group++) {
+        char name[64];
+        (void)snprintf(name, sizeof name, "groups/%010u.car", group);
+        const char *path = fixture_file(&world->nodes[node].fixture, name);
+        int fd = open(path, O_RDWR | O_CLOEXEC);
+        if (fd >= 0) {
+            struct stat status;
+            assert_int_equal(fstat(fd, &status), 0);
+            uint8_t *bytes = fgw_xmalloc((size_t)status.st_size + 1);
+            ssize_t got = pread(fd, bytes, (size_t)status.st_size, 0);
+            size_t at = fgw_bytes_find(fgw_bytes(bytes, got < 0 ? 0 : (size_t)got), needle, 0);
+            if (at != SIZE_MAX) {
+                bytes[at] ^= 1;
+                assert_int_equal(pwrite(fd, bytes + at, 1, (off_t)at), 1);
+                found = true;
+            }
+            fgw_xfree(bytes);
+            (void)close(fd);
+        }
+    }
+    return found;
+}
+
+static void read_damaged(struct world *world)
+{
+    static const size_t SIZES[] = {5000, 700000, 3 * MIB + 5};
+    for (unsigned i = 0; i < FGW_COUNT_OF(SIZES); i++) {
+        struct fgw_arena arena;
+        struct fgw_blob_staged staged;
+        struct fgw_replicated_stats stats;
+        uint8_t *body = make_body(SIZES[i]);
+        struct fgw_bytes bytes = fgw_bytes(body, SIZES[i]);
+        fgw_arena_init(&arena, 0);
+        assert_int_equal(stage(world, &arena, bytes, 140 + i, &staged), FGW_OK);
+        unsigned first = staged.extent.root.bytes[FGW_CID_SIZE - 1] % 2 == 0 ? 0 : 1;
+        size_t at = SIZES[i] > 2 * MIB ? MIB + 17 : 17;
+        assert_true(flip_byte_of(world, first, fgw_bytes_sub(bytes, at, 64)));
+        assert_int_equal(read_range(world, &staged.extent, bytes, 0, SIZES[i]), FGW_OK);
+        for (int tries = 0; tries < 500; tries++) {
+            fgw_blobs_replicated_stats(world->blobs, &stats);
+            if (stats.blocks_mended == i + 1) {
+                break;
+            }
+            fgw_fiber_sleep_ms(10);
+        }
+        assert_int_equal(stats.blocks_mended, i + 1);
+        /* what that store has is right again, and held once only */
+        struct fgw_buf got;
+        fgw_buf_init(&got, 0);
+        assert_int_equal(
+            read_blob(world->nodes[first].fixture.storage, &staged.extent.root, NULL, &got),
+            FGW_OK);
+        assert_int_equal(got.len, SIZES[i]);
+        assert_memory_equal(got.ptr, body, SIZES[i]);
+        fgw_buf_deinit(&got);
+        fgw_arena_deinit(&arena);
+        fgw_xfree(body);
+    }
+}
+
+static void a_damaged_block_is_mended_from_another_store(void **state)
+{
+    in_worker(*state, read_damaged);
+}
+
 /* -- refusals ------------------------------------------------------------------------------------ */
 
 static void expect_unavailable(struct world *world)
@@ -688,6 +762,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(stores_refuse_an_older_set, setup, teardown),
         cmocka_unit_test_setup_teardown(missing_copies_are_made, setup, teardown),
         cmocka_unit_test_setup_teardown(late_commits_renew_their_holds, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_damaged_block_is_mended_from_another_store, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(another_secret_opens_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(fenced_stores_acknowledge_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(copies_hold_and_releases_are_asked, setup, teardown),
