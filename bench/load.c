@@ -32,8 +32,14 @@
 #include "base/rng.h"
 #include "sigv4/sign.h"
 
-enum { KEYS_MAX = 200000, CONNECTIONS_MAX = 4096, HISTOGRAM = 64 * 16, READ_SIZE = 256 * 1024,
-       EXPIRES_S = 86400 };
+enum {
+    KEYS_MAX = 200000,
+    CONNECTIONS_MAX = 4096,
+    HISTOGRAM = 64 * 16,
+    READ_SIZE = 256 * 1024,
+    EXPIRES_S = 86400,
+    STAMP_EVERY = 64 * 1024
+};
 
 struct options {
     const char *host;
@@ -64,6 +70,7 @@ struct connection {
     bool chunked;
     unsigned status;
     struct fgw_buf in;
+    uint8_t *body; /* its own copy, stamped anew for each request: no two bodies share a block */
 };
 
 struct load {
@@ -131,19 +138,20 @@ static void build_request(struct load *load, unsigned index)
     bool list = strcmp(o->op, "list") == 0;
     bool put = strcmp(o->op, "put") == 0;
     bool make = strcmp(o->op, "create-bucket") == 0;
-    const char *method = put || make                     ? "PUT"
+    const char *method = put || make                    ? "PUT"
                          : strcmp(o->op, "head") == 0   ? "HEAD"
                          : strcmp(o->op, "delete") == 0 ? "DELETE"
                                                         : "GET";
-    char *path = list || make   ? fgw_arena_printf(arena, "/%s", o->bucket)
+    char *path = list || make    ? fgw_arena_printf(arena, "/%s", o->bucket)
                  : o->groups > 0 ? fgw_arena_printf(arena, "/%s/g%04u/k%06u", o->bucket,
                                                     index % o->groups, index)
                                  : fgw_arena_printf(arena, "/%s/k%06u", o->bucket, index);
     struct fgw_sig_request request = {.method = fgw_bytes_str(method),
                                       .raw_path = fgw_bytes_str(path),
-                                      .raw_query = list ? fgw_bytes_str(o->query)
-                                                        : fgw_bytes(NULL, 0),
-                                      .headers = &host_header, .header_count = 1};
+                                      .raw_query =
+                                          list ? fgw_bytes_str(o->query) : fgw_bytes(NULL, 0),
+                                      .headers = &host_header,
+                                      .header_count = 1};
     struct fgw_sig_signer signer = {.access_key = fgw_bytes_str(o->access_key),
                                     .secret = fgw_bytes_str(o->secret_key),
                                     .region = fgw_bytes_str(o->region),
@@ -206,7 +214,7 @@ static void send_more(struct load *load, struct connection *c)
             iov[count++].iov_len = c->request->head.len - c->sent;
         }
         if (body > in_body) {
-            iov[count].iov_base = (void *)(uintptr_t)(load->body.ptr + in_body);
+            iov[count].iov_base = c->body + in_body;
             iov[count++].iov_len = body - in_body;
         }
         struct msghdr message = {.msg_iov = iov, .msg_iovlen = (size_t)count};
@@ -222,6 +230,13 @@ static void send_more(struct load *load, struct connection *c)
     }
 }
 
+static void stamp_body(struct load *load, struct connection *c)
+{
+    for (size_t at = 0; at + sizeof load->started <= load->body.len; at += STAMP_EVERY) {
+        memcpy(c->body + at, &load->started, sizeof load->started);
+    }
+}
+
 static void start_request(struct load *load, struct connection *c)
 {
     if (load->options.requests_max != 0 && load->started >= load->options.requests_max) {
@@ -232,6 +247,9 @@ static void start_request(struct load *load, struct connection *c)
     c->request = &load->requests[load->next_request++ % load->options.keys];
     c->sent = 0;
     c->head_done = false;
+    if (c->request->has_body) {
+        stamp_body(load, c);
+    }
     c->started_ns = fgw_clock_boot_ns();
     fgw_buf_clear(&c->in);
     send_more(load, c);
@@ -433,6 +451,8 @@ static void run(struct load *load)
     load->epoll = epoll_create1(EPOLL_CLOEXEC);
     for (unsigned i = 0; i < load->options.connections; i++) {
         fgw_buf_init(&load->connections[i].in, 0);
+        load->connections[i].body = fgw_xmalloc(load->body.len + 1);
+        memcpy(load->connections[i].body, load->body.ptr, load->body.len);
         connect_one(load, &load->connections[i]);
     }
     double cpu_before = cpu_seconds(load->options.pid);
@@ -479,39 +499,80 @@ static void parse_endpoint(struct options *o, char *text)
 static void parse_options(struct options *o, int argc, char **argv)
 {
     static const struct option LONG[] = {
-        {"endpoint", 1, NULL, 'e'}, {"access-key", 1, NULL, 'a'}, {"secret-key", 1, NULL, 's'},
-        {"region", 1, NULL, 'r'},   {"bucket", 1, NULL, 'b'},     {"op", 1, NULL, 'o'},
+        {"endpoint", 1, NULL, 'e'}, {"access-key", 1, NULL, 'a'},  {"secret-key", 1, NULL, 's'},
+        {"region", 1, NULL, 'r'},   {"bucket", 1, NULL, 'b'},      {"op", 1, NULL, 'o'},
         {"size", 1, NULL, 'z'},     {"connections", 1, NULL, 'c'}, {"keys", 1, NULL, 'k'},
-        {"seconds", 1, NULL, 't'},  {"requests", 1, NULL, 'n'},   {"pid", 1, NULL, 'p'},
-        {"query", 1, NULL, 'q'},    {"json", 0, NULL, 'j'},       {"groups", 1, NULL, 'g'},       {NULL, 0, NULL, 0}};
-    *o = (struct options){.access_key = "", .secret_key = "", .region = "us-east-1",
-                          .bucket = "bench", .op = "get", .query = "list-type=2", .size = 4096,
-                          .connections = 32, .keys = 1000, .seconds = 5};
+        {"seconds", 1, NULL, 't'},  {"requests", 1, NULL, 'n'},    {"pid", 1, NULL, 'p'},
+        {"query", 1, NULL, 'q'},    {"json", 0, NULL, 'j'},        {"groups", 1, NULL, 'g'},
+        {NULL, 0, NULL, 0}};
+    *o = (struct options){.access_key = "",
+                          .secret_key = "",
+                          .region = "us-east-1",
+                          .bucket = "bench",
+                          .op = "get",
+                          .query = "list-type=2",
+                          .size = 4096,
+                          .connections = 32,
+                          .keys = 1000,
+                          .seconds = 5};
     int c;
     while ((c = getopt_long(argc, argv, "", LONG, NULL)) != -1) {
         switch (c) {
-        case 'e': parse_endpoint(o, optarg); break;
-        case 'a': o->access_key = optarg; break;
-        case 's': o->secret_key = optarg; break;
-        case 'r': o->region = optarg; break;
-        case 'b': o->bucket = optarg; break;
-        case 'o': o->op = optarg; break;
-        case 'z': o->size = strtoul(optarg, NULL, 10); break;
-        case 'c': o->connections = (unsigned)strtoul(optarg, NULL, 10); break;
-        case 'k': o->keys = (unsigned)strtoul(optarg, NULL, 10); break;
-        case 't': o->seconds = strtod(optarg, NULL); break;
-        case 'n': o->requests_max = strtoul(optarg, NULL, 10); break;
-        case 'p': o->pid = strtol(optarg, NULL, 10); break;
-        case 'q': o->query = optarg; break;
-        case 'g': o->groups = (unsigned)strtoul(optarg, NULL, 10); break;
-        case 'j': o->json = true; break;
-        default: exit(2);
+        case 'e':
+            parse_endpoint(o, optarg);
+            break;
+        case 'a':
+            o->access_key = optarg;
+            break;
+        case 's':
+            o->secret_key = optarg;
+            break;
+        case 'r':
+            o->region = optarg;
+            break;
+        case 'b':
+            o->bucket = optarg;
+            break;
+        case 'o':
+            o->op = optarg;
+            break;
+        case 'z':
+            o->size = strtoul(optarg, NULL, 10);
+            break;
+        case 'c':
+            o->connections = (unsigned)strtoul(optarg, NULL, 10);
+            break;
+        case 'k':
+            o->keys = (unsigned)strtoul(optarg, NULL, 10);
+            break;
+        case 't':
+            o->seconds = strtod(optarg, NULL);
+            break;
+        case 'n':
+            o->requests_max = strtoul(optarg, NULL, 10);
+            break;
+        case 'p':
+            o->pid = strtol(optarg, NULL, 10);
+            break;
+        case 'q':
+            o->query = optarg;
+            break;
+        case 'g':
+            o->groups = (unsigned)strtoul(optarg, NULL, 10);
+            break;
+        case 'j':
+            o->json = true;
+            break;
+        default:
+            exit(2);
         }
     }
-    if (o->host == NULL || o->connections == 0 || o->connections > CONNECTIONS_MAX || o->keys == 0 ||
-        o->keys > KEYS_MAX || o->seconds <= 0 || o->seconds > 3600) {
-        (void)fprintf(stderr, "fgw-load: --endpoint HOST:PORT is needed; 1..%d connections, 1..%d "
-                      "keys, up to 3600 seconds\n", CONNECTIONS_MAX, KEYS_MAX);
+    if (o->host == NULL || o->connections == 0 || o->connections > CONNECTIONS_MAX ||
+        o->keys == 0 || o->keys > KEYS_MAX || o->seconds <= 0 || o->seconds > 3600) {
+        (void)fprintf(stderr,
+                      "fgw-load: --endpoint HOST:PORT is needed; 1..%d connections, 1..%d "
+                      "keys, up to 3600 seconds\n",
+                      CONNECTIONS_MAX, KEYS_MAX);
         exit(2);
     }
 }

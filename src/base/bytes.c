@@ -53,13 +53,14 @@ int fgw_bytes_cmp(struct fgw_bytes a, struct fgw_bytes b)
 
 bool fgw_bytes_starts_with(struct fgw_bytes whole, struct fgw_bytes prefix)
 {
-    return whole.len >= prefix.len && (prefix.len == 0 || memcmp(whole.ptr, prefix.ptr, prefix.len) == 0);
+    return whole.len >= prefix.len &&
+           (prefix.len == 0 || memcmp(whole.ptr, prefix.ptr, prefix.len) == 0);
 }
 
 bool fgw_bytes_ends_with(struct fgw_bytes whole, struct fgw_bytes suffix)
 {
-    return whole.len >= suffix.len &&
-           (suffix.len == 0 || memcmp(whole.ptr + whole.len - suffix.len, suffix.ptr, suffix.len) == 0);
+    return whole.len >= suffix.len && (suffix.len == 0 || memcmp(whole.ptr + whole.len - suffix.len,
+                                                                 suffix.ptr, suffix.len) == 0);
 }
 
 size_t fgw_bytes_find(struct fgw_bytes whole, struct fgw_bytes part, size_t from)
@@ -158,8 +159,10 @@ static size_t utf8_sequence(const uint8_t *p, size_t left)
     if (first < 0x80) {
         return 1;
     }
-    size_t len = first >= 0xc2 && first <= 0xdf ? 2 : (first & 0xf0) == 0xe0 ? 3
-                 : first >= 0xf0 && first <= 0xf4 ? 4 : 0;
+    size_t len = first >= 0xc2 && first <= 0xdf   ? 2
+                 : (first & 0xf0) == 0xe0         ? 3
+                 : first >= 0xf0 && first <= 0xf4 ? 4
+                                                  : 0;
     if (len == 0 || left < len) {
         return 0;
     }
@@ -263,26 +266,6 @@ enum fgw_err fgw_buf_reserve(struct fgw_buf *buf, size_t extra)
     buf->ptr = fgw_xrealloc(buf->ptr, cap);
     buf->cap = cap;
     return FGW_OK;
-}
-
-enum fgw_err fgw_buf_append(struct fgw_buf *buf, struct fgw_bytes bytes)
-{
-    enum fgw_err err = fgw_buf_reserve(buf, bytes.len);
-    if (err == FGW_OK && bytes.len > 0) {
-        memcpy(buf->ptr + buf->len, bytes.ptr, bytes.len);
-        buf->len += bytes.len;
-    }
-    return err;
-}
-
-enum fgw_err fgw_buf_append_str(struct fgw_buf *buf, const char *text)
-{
-    return fgw_buf_append(buf, fgw_bytes_str(text));
-}
-
-enum fgw_err fgw_buf_append_byte(struct fgw_buf *buf, uint8_t byte)
-{
-    return fgw_buf_append(buf, fgw_bytes(&byte, 1));
 }
 
 enum fgw_err fgw_buf_appendf(struct fgw_buf *buf, const char *format, ...)

@@ -27,8 +27,7 @@ static inline struct fgw_bytes fgw_bytes_str(const char *text)
     return (struct fgw_bytes){(const uint8_t *)text, text == NULL ? 0 : strlen(text)};
 }
 /* A view of a string literal, without strlen. */
-#define FGW_LIT(literal) \
-    ((struct fgw_bytes){(const uint8_t *)("" literal), sizeof(literal) - 1})
+#define FGW_LIT(literal) ((struct fgw_bytes){(const uint8_t *)("" literal), sizeof(literal) - 1})
 /* For printf: "%.*s", FGW_FMT(view). */
 #define FGW_FMT(view) (int)(view).len, (view).len ? (const char *)(view).ptr : ""
 
@@ -71,7 +70,7 @@ struct fgw_buf {
     uint8_t *ptr;
     size_t len;
     size_t cap;
-    size_t max; /* 0 = no maximum: only for sizes our own code bounds */
+    size_t max;    /* 0 = no maximum: only for sizes our own code bounds */
     bool overflow; /* an append was refused; fgw_buf_status reports it */
 };
 
@@ -82,9 +81,29 @@ void fgw_buf_deinit(struct fgw_buf *buf);
 void fgw_buf_clear(struct fgw_buf *buf);
 /* Room for `extra` more bytes behind len; FGW_ERR_TOO_LARGE above max (and overflow is set). */
 enum fgw_err fgw_buf_reserve(struct fgw_buf *buf, size_t extra);
-enum fgw_err fgw_buf_append(struct fgw_buf *buf, struct fgw_bytes bytes);
-enum fgw_err fgw_buf_append_str(struct fgw_buf *buf, const char *text);
-enum fgw_err fgw_buf_append_byte(struct fgw_buf *buf, uint8_t byte);
+/* Inline, as documents are written a few bytes at a time. */
+static inline enum fgw_err fgw_buf_append(struct fgw_buf *buf, struct fgw_bytes bytes)
+{
+    if (bytes.len > buf->cap - buf->len) {
+        enum fgw_err err = fgw_buf_reserve(buf, bytes.len);
+        if (err != FGW_OK) {
+            return err;
+        }
+    }
+    if (bytes.len > 0) {
+        memcpy(buf->ptr + buf->len, bytes.ptr, bytes.len);
+        buf->len += bytes.len;
+    }
+    return FGW_OK;
+}
+static inline enum fgw_err fgw_buf_append_str(struct fgw_buf *buf, const char *text)
+{
+    return fgw_buf_append(buf, fgw_bytes_str(text));
+}
+static inline enum fgw_err fgw_buf_append_byte(struct fgw_buf *buf, uint8_t byte)
+{
+    return fgw_buf_append(buf, fgw_bytes(&byte, 1));
+}
 enum fgw_err fgw_buf_appendf(struct fgw_buf *buf, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* FGW_ERR_TOO_LARGE when any append since init or clear was refused: append freely, ask once. */
@@ -97,17 +116,79 @@ static inline struct fgw_bytes fgw_buf_bytes(const struct fgw_buf *buf)
 }
 
 /* Fixed-width integers in files and frames. */
-static inline void fgw_put_u16le(uint8_t *p, uint16_t v) { p[0] = (uint8_t)v; p[1] = (uint8_t)(v >> 8); }
-static inline void fgw_put_u32le(uint8_t *p, uint32_t v) { for (int i = 0; i < 4; i++) { p[i] = (uint8_t)(v >> (8 * i)); } }
-static inline void fgw_put_u64le(uint8_t *p, uint64_t v) { for (int i = 0; i < 8; i++) { p[i] = (uint8_t)(v >> (8 * i)); } }
-static inline uint16_t fgw_get_u16le(const uint8_t *p) { return (uint16_t)(p[0] | (p[1] << 8)); }
-static inline uint32_t fgw_get_u32le(const uint8_t *p) { uint32_t v = 0; for (int i = 3; i >= 0; i--) { v = (v << 8) | p[i]; } return v; }
-static inline uint64_t fgw_get_u64le(const uint8_t *p) { uint64_t v = 0; for (int i = 7; i >= 0; i--) { v = (v << 8) | p[i]; } return v; }
-static inline void fgw_put_u16be(uint8_t *p, uint16_t v) { p[0] = (uint8_t)(v >> 8); p[1] = (uint8_t)v; }
-static inline void fgw_put_u32be(uint8_t *p, uint32_t v) { for (int i = 0; i < 4; i++) { p[i] = (uint8_t)(v >> (24 - 8 * i)); } }
-static inline void fgw_put_u64be(uint8_t *p, uint64_t v) { for (int i = 0; i < 8; i++) { p[i] = (uint8_t)(v >> (56 - 8 * i)); } }
-static inline uint16_t fgw_get_u16be(const uint8_t *p) { return (uint16_t)((p[0] << 8) | p[1]); }
-static inline uint32_t fgw_get_u32be(const uint8_t *p) { uint32_t v = 0; for (int i = 0; i < 4; i++) { v = (v << 8) | p[i]; } return v; }
-static inline uint64_t fgw_get_u64be(const uint8_t *p) { uint64_t v = 0; for (int i = 0; i < 8; i++) { v = (v << 8) | p[i]; } return v; }
+static inline void fgw_put_u16le(uint8_t *p, uint16_t v)
+{
+    p[0] = (uint8_t)v;
+    p[1] = (uint8_t)(v >> 8);
+}
+static inline void fgw_put_u32le(uint8_t *p, uint32_t v)
+{
+    for (int i = 0; i < 4; i++) {
+        p[i] = (uint8_t)(v >> (8 * i));
+    }
+}
+static inline void fgw_put_u64le(uint8_t *p, uint64_t v)
+{
+    for (int i = 0; i < 8; i++) {
+        p[i] = (uint8_t)(v >> (8 * i));
+    }
+}
+static inline uint16_t fgw_get_u16le(const uint8_t *p)
+{
+    return (uint16_t)(p[0] | (p[1] << 8));
+}
+static inline uint32_t fgw_get_u32le(const uint8_t *p)
+{
+    uint32_t v = 0;
+    for (int i = 3; i >= 0; i--) {
+        v = (v << 8) | p[i];
+    }
+    return v;
+}
+static inline uint64_t fgw_get_u64le(const uint8_t *p)
+{
+    uint64_t v = 0;
+    for (int i = 7; i >= 0; i--) {
+        v = (v << 8) | p[i];
+    }
+    return v;
+}
+static inline void fgw_put_u16be(uint8_t *p, uint16_t v)
+{
+    p[0] = (uint8_t)(v >> 8);
+    p[1] = (uint8_t)v;
+}
+static inline void fgw_put_u32be(uint8_t *p, uint32_t v)
+{
+    for (int i = 0; i < 4; i++) {
+        p[i] = (uint8_t)(v >> (24 - 8 * i));
+    }
+}
+static inline void fgw_put_u64be(uint8_t *p, uint64_t v)
+{
+    for (int i = 0; i < 8; i++) {
+        p[i] = (uint8_t)(v >> (56 - 8 * i));
+    }
+}
+static inline uint16_t fgw_get_u16be(const uint8_t *p)
+{
+    return (uint16_t)((p[0] << 8) | p[1]);
+}
+static inline uint32_t fgw_get_u32be(const uint8_t *p)
+{
+    uint32_t v = 0;
+    for (int i = 0; i < 4; i++) {
+        v = (v << 8) | p[i];
+    }
+    return v;
+}
+static inline uint64_t fgw_get_u64be(const uint8_t *p)
+{
+    uint64_t v = 0;
+    for (int i = 0; i < 8; i++) {
+        v = (v << 8) | p[i];
+    }
+    return v;
+}
 
 #endif

@@ -157,10 +157,13 @@ enum fgw_err fgw_uri_encode(struct fgw_buf *out, struct fgw_bytes text, bool kee
     static const char UPPER[] = "0123456789ABCDEF";
     enum fgw_err err = fgw_buf_reserve(out, text.len);
     for (size_t i = 0; err == FGW_OK && i < text.len; i++) {
-        uint8_t c = text.ptr[i];
-        if (unreserved(c) || (keep_slash && c == '/')) {
-            err = fgw_buf_append_byte(out, c);
-        } else {
+        size_t from = i;
+        while (i < text.len && (unreserved(text.ptr[i]) || (keep_slash && text.ptr[i] == '/'))) {
+            i++;
+        }
+        err = fgw_buf_append(out, fgw_bytes(text.ptr + from, i - from));
+        if (err == FGW_OK && i < text.len) {
+            uint8_t c = text.ptr[i];
             uint8_t escaped[3] = {'%', (uint8_t)UPPER[c >> 4], (uint8_t)UPPER[c & 15]};
             err = fgw_buf_append(out, fgw_bytes(escaped, sizeof escaped));
         }
@@ -181,7 +184,8 @@ enum fgw_err fgw_uri_decode(struct fgw_arena *arena, struct fgw_bytes text, bool
     for (size_t i = 0; i < text.len; i++) {
         uint8_t c = text.ptr[i];
         if (c == '%') {
-            if (text.len - i < 3 || hex_value(text.ptr[i + 1]) < 0 || hex_value(text.ptr[i + 2]) < 0) {
+            if (text.len - i < 3 || hex_value(text.ptr[i + 1]) < 0 ||
+                hex_value(text.ptr[i + 2]) < 0) {
                 return FGW_ERR_PARSE;
             }
             c = (uint8_t)(hex_value(text.ptr[i + 1]) << 4 | hex_value(text.ptr[i + 2]));

@@ -31,26 +31,40 @@ void fgw_tlv_put_nonempty(struct fgw_buf *out, uint64_t tag, struct fgw_bytes va
     }
 }
 
+/* Tag and length of the item at the front; the size of both, or 0 when they do not fit. */
+static size_t read_head(struct fgw_bytes rest, uint64_t *out_tag, uint64_t *out_len)
+{
+    size_t tag_size;
+    size_t len_size;
+    if (rest.len >= 2 && rest.ptr[0] < 0x80 && rest.ptr[1] < 0x80) { /* nearly all items */
+        *out_tag = rest.ptr[0];
+        *out_len = rest.ptr[1];
+        return 2;
+    }
+    if (fgw_uvarint_decode(rest, out_tag, &tag_size) != FGW_OK ||
+        fgw_uvarint_decode(fgw_bytes_sub(rest, tag_size, SIZE_MAX), out_len, &len_size) != FGW_OK) {
+        return 0;
+    }
+    return tag_size + len_size;
+}
+
 enum fgw_err fgw_tlv_next(struct fgw_tlv_reader *reader, struct fgw_tlv_item *out_item)
 {
     struct fgw_bytes rest = reader->rest;
     uint64_t tag;
     uint64_t len;
-    size_t tag_size;
-    size_t len_size;
     if (rest.len == 0) {
         return FGW_ERR_END;
     }
-    if (fgw_uvarint_decode(rest, &tag, &tag_size) != FGW_OK ||
-        fgw_uvarint_decode(fgw_bytes_sub(rest, tag_size, SIZE_MAX), &len, &len_size) != FGW_OK ||
-        len > rest.len - tag_size - len_size) {
+    size_t head = read_head(rest, &tag, &len);
+    if (head == 0 || len > rest.len - head) {
         return FGW_ERR_CORRUPT;
     }
-    size_t head = tag_size + len_size;
+    size_t whole = head + (size_t)len;
     out_item->tag = tag;
-    out_item->value = fgw_bytes(rest.ptr + head, (size_t)len);
-    out_item->raw = fgw_bytes(rest.ptr, head + (size_t)len);
-    reader->rest = fgw_bytes_sub(rest, head + (size_t)len, SIZE_MAX);
+    out_item->value = (struct fgw_bytes){rest.ptr + head, (size_t)len};
+    out_item->raw = (struct fgw_bytes){rest.ptr, whole};
+    reader->rest = (struct fgw_bytes){rest.ptr + whole, rest.len - whole};
     return FGW_OK;
 }
 

@@ -101,6 +101,10 @@ struct fgw_kv_scan {
     bool cache_only;                        /* never touches the disk: FGW_ERR_AGAIN instead */
     bool background;        /* a long walk: does not push other blocks out of the cache */
     size_t readahead_bytes; /* 0: grows by itself while walking forward */
+    /* Walked on one thread, which may block: when most of what it passed were rows overwritten or
+     * deleted in memory, freeing the iterator starts a flush, which drops them, so that the next walk
+     * is quick. At most one a second. */
+    bool tidy;
 };
 
 /* Bounds are copied. Not positioned: seek first. */

@@ -23,9 +23,10 @@ struct fgw_kv {
     rocksdb_readoptions_t *read_cached;
     rocksdb_writeoptions_t *write;
     rocksdb_writeoptions_t *write_synced;
-    atomic_uint children; /* batches, iterators, snapshots alive */
-    atomic_uint views;    /* of them iterators and snapshots: they point into `db` */
-    atomic_bool failed;   /* a write has failed; cleared by reopening */
+    atomic_uint children;      /* batches, iterators, snapshots alive */
+    atomic_uint views;         /* of them iterators and snapshots: they point into `db` */
+    atomic_bool failed;        /* a write has failed; cleared by reopening */
+    _Atomic int64_t tidied_ms; /* boot clock: the last flush that an iterator started */
     struct {
         pthread_mutex_t mutex;
         char reason[FGW_KV_REASON_MAX]; /* what RocksDB said then */

@@ -1,14 +1,26 @@
 /* kv_iter.c: snapshots and iterators; see kv.h. RocksDB keeps pointers to the bounds, so they are
  * copied behind the iterator. */
 #include "base/check.h"
+#include "base/clock.h"
 #include "kv/kv_internal.h"
 
-enum { BLOCK_CACHE_TIER = 1 };
+enum {
+    BLOCK_CACHE_TIER = 1,
+    /* A flush pays when a walk passed this many rows that are not there any more, more of them than
+     * rows that are, and the memtable is large enough to hold them. */
+    TIDY_HIDDEN_MIN = 2000,
+    TIDY_MEMTABLE_MIN = 1024 * 1024,
+    TIDY_PAUSE_MS = 1000
+};
 
 struct fgw_kv_iter {
     struct fgw_kv *kv;
     rocksdb_readoptions_t *options; /* must outlive `iter`, as it holds the bounds' slices */
     rocksdb_iterator_t *iter;       /* NULL: the store was down */
+    enum fgw_kv_family family;
+    rocksdb_perfcontext_t *counters; /* of the thread; tidy only */
+    uint64_t hidden_before;
+    uint64_t steps;
     uint8_t bounds[]; /* lower, then upper */
 };
 
@@ -54,10 +66,64 @@ static void set_bounds(struct fgw_kv_iter *iter, const struct fgw_kv_scan *scan)
     }
 }
 
+/* -- tidy ---------------------------------------------------------------------------------------- */
+
+static uint64_t hidden_rows(rocksdb_perfcontext_t *counters)
+{
+    return rocksdb_perfcontext_metric(counters, rocksdb_internal_key_skipped_count) +
+           rocksdb_perfcontext_metric(counters, rocksdb_internal_delete_skipped_count);
+}
+
+static void begin_count(struct fgw_kv_iter *iter)
+{
+    rocksdb_set_perf_level(rocksdb_enable_count);
+    iter->counters = rocksdb_perfcontext_create();
+    iter->hidden_before = hidden_rows(iter->counters);
+}
+
+/* One caller a pause gets true. */
+static bool tidy_is_due(struct fgw_kv *kv)
+{
+    int64_t now_ms = (int64_t)fgw_clock_boot_ms();
+    int64_t last_ms = atomic_load(&kv->tidied_ms);
+    return now_ms - last_ms >= TIDY_PAUSE_MS &&
+           atomic_compare_exchange_strong(&kv->tidied_ms, &last_ms, now_ms);
+}
+
+static void start_flush(struct fgw_kv *kv, enum fgw_kv_family family)
+{
+    uint64_t bytes = 0;
+    if (fgw_kv_writable(kv, NULL) != FGW_OK || !fgw_kv_enter(kv)) {
+        return;
+    }
+    (void)rocksdb_property_int_cf(kv->db, kv->families[family], "rocksdb.cur-size-active-mem-table",
+                                  &bytes);
+    if (bytes >= TIDY_MEMTABLE_MIN && tidy_is_due(kv)) {
+        rocksdb_flushoptions_t *options = rocksdb_flushoptions_create();
+        char *status = NULL;
+        rocksdb_flushoptions_set_wait(options, 0);
+        rocksdb_flush_cf(kv->db, options, kv->families[family], &status);
+        rocksdb_flushoptions_destroy(options);
+        (void)fgw_kv_take_write_status(kv, status, NULL);
+    }
+    fgw_kv_leave(kv);
+}
+
+static void end_count(struct fgw_kv_iter *iter)
+{
+    uint64_t hidden = hidden_rows(iter->counters) - iter->hidden_before;
+    rocksdb_perfcontext_destroy(iter->counters);
+    rocksdb_set_perf_level(rocksdb_disable);
+    if (hidden >= TIDY_HIDDEN_MIN && hidden > iter->steps) {
+        start_flush(iter->kv, iter->family);
+    }
+}
+
 struct fgw_kv_iter *fgw_kv_iter_scan(struct fgw_kv *kv, const struct fgw_kv_scan *scan)
 {
     struct fgw_kv_iter *iter = fgw_xcalloc(1, sizeof *iter + scan->lower.len + scan->upper.len);
     iter->kv = kv;
+    iter->family = scan->family;
     iter->options = rocksdb_readoptions_create();
     set_bounds(iter, scan);
     if (scan->snapshot != NULL) {
@@ -77,6 +143,9 @@ struct fgw_kv_iter *fgw_kv_iter_scan(struct fgw_kv *kv, const struct fgw_kv_scan
         iter->iter = rocksdb_create_iterator_cf(kv->db, iter->options, kv->families[scan->family]);
         fgw_kv_leave(kv);
     }
+    if (scan->tidy) {
+        begin_count(iter);
+    }
     return iter;
 }
 
@@ -88,6 +157,9 @@ void fgw_kv_iter_free(struct fgw_kv_iter *iter)
     if (iter->iter != NULL) {
         rocksdb_iter_destroy(iter->iter);
         atomic_fetch_sub(&iter->kv->views, 1);
+    }
+    if (iter->counters != NULL) {
+        end_count(iter);
     }
     rocksdb_readoptions_destroy(iter->options);
     atomic_fetch_sub(&iter->kv->children, 1);
@@ -124,6 +196,7 @@ void fgw_kv_iter_seek_last(struct fgw_kv_iter *iter)
 
 void fgw_kv_iter_next(struct fgw_kv_iter *iter)
 {
+    iter->steps++;
     rocksdb_iter_next(iter->iter);
 }
 

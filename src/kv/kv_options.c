@@ -9,6 +9,7 @@ enum {
     BLOOM_BITS = 10,
     BLOCK_SIZE = 8 * 1024,
     FORMAT_VERSION = 5,
+    DELETION_WINDOW = 1024, /* rows */
     MIB = 1024 * 1024
 };
 
@@ -56,6 +57,10 @@ static void set_levels(rocksdb_options_t *db, const struct fgw_kv_options *optio
     rocksdb_options_set_memtable_prefix_bloom_size_ratio(db, MEMTABLE_BLOOM_RATIO);
     rocksdb_options_set_memtable_whole_key_filtering(db, 1);
     rocksdb_options_set_level_compaction_dynamic_level_bytes(db, 1);
+    /* a file where half the rows of some window are deletions is compacted soon: lists would else walk
+     * over what was deleted for as long as nothing else is written there */
+    rocksdb_options_add_compact_on_deletion_collector_factory(db, DELETION_WINDOW,
+                                                              DELETION_WINDOW / 2);
     rocksdb_options_set_target_file_size_base(db, (uint64_t)64 * MIB);
     rocksdb_options_set_max_background_jobs(db, options->background_threads);
     rocksdb_options_set_compression(db, rocksdb_lz4_compression);
@@ -80,6 +85,23 @@ static void set_logs(rocksdb_options_t *db, const struct fgw_kv_options *options
     rocksdb_options_set_stats_persist_period_sec(db, 0);
 }
 
+/* Blocks that a flush writes go into the cache as well: what was in memory stays there, and rows just
+ * written are not read from the disk by the next operation on them. The C API has no call for it. */
+static rocksdb_options_t *with_warm_flushes(rocksdb_options_t *db)
+{
+    rocksdb_options_t *full = rocksdb_options_create();
+    char *status = NULL;
+    rocksdb_get_options_from_string(
+        db, "block_based_table_factory={prepopulate_block_cache=kFlushOnly}", full, &status);
+    if (status != NULL) { /* a RocksDB that does not know it */
+        rocksdb_free(status);
+        rocksdb_options_destroy(full);
+        return db;
+    }
+    rocksdb_options_destroy(db);
+    return full;
+}
+
 rocksdb_options_t *fgw_kv_make_options(const struct fgw_kv_options *options, rocksdb_cache_t *cache)
 {
     rocksdb_options_t *db = rocksdb_options_create();
@@ -91,5 +113,5 @@ rocksdb_options_t *fgw_kv_make_options(const struct fgw_kv_options *options, roc
     set_tables(db, cache);
     set_levels(db, options);
     set_logs(db, options);
-    return db;
+    return with_warm_flushes(db);
 }

@@ -114,13 +114,19 @@ struct fgw_bytes fgw_lister_seek(const struct fgw_lister *lister)
     return fgw_buf_bytes(&lister->seek);
 }
 
-enum fgw_lister_next fgw_lister_add(struct fgw_lister *lister, const struct fgw_object *object)
+struct fgw_object *fgw_lister_slot(struct fgw_lister *lister)
 {
     struct fgw_list_entry *entry = next_entry(lister);
-    if (entry == NULL) {
+    return entry == NULL ? NULL : &entry->object;
+}
+
+enum fgw_lister_next fgw_lister_add(struct fgw_lister *lister, const struct fgw_object *object)
+{
+    struct fgw_object *slot = fgw_lister_slot(lister);
+    if (slot == NULL) {
         return FGW_LISTER_DONE;
     }
-    entry->object = *object;
+    *slot = *object;
     return FGW_LISTER_NEXT;
 }
 

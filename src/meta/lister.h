@@ -12,7 +12,7 @@ struct fgw_lister {
     const struct fgw_list_query *query;
     struct fgw_list_entry *entries; /* query->max + 1 */
     size_t count;
-    bool full; /* one more than asked for was seen */
+    bool full;                    /* one more than asked for was seen */
     struct fgw_bytes skip_prefix; /* rows under it are counted already; empty: none */
     struct fgw_buf seek;
 };
@@ -39,6 +39,8 @@ enum fgw_lister_next fgw_lister_key(struct fgw_lister *lister, struct fgw_bytes 
 struct fgw_bytes fgw_lister_seek(const struct fgw_lister *lister);
 /* Adds the entry of the key last looked at; object->key must live in the arena. */
 enum fgw_lister_next fgw_lister_add(struct fgw_lister *lister, const struct fgw_object *object);
+/* Likewise without a copy: the zeroed object of the entry, to be filled in; NULL means DONE. */
+struct fgw_object *fgw_lister_slot(struct fgw_lister *lister);
 /* Entries collected, at most query->max of them; truncated when one more was seen. */
 void fgw_lister_result(const struct fgw_lister *lister, struct fgw_object_list *out_list);
 

@@ -20,14 +20,14 @@ enum object_tag {
     OBJECT_OWNER = 20,
     OBJECT_REV = 22,
     OBJECT_ACL = 24,
-    OBJECT_HEADER = 26,  /* repeated: uvarint name length | name | value */
-    OBJECT_TAG = 28,     /* likewise */
-    OBJECT_PART = 30,    /* repeated */
-    OBJECT_EXTENT = 32,  /* repeated */
+    OBJECT_HEADER = 26, /* repeated: uvarint name length | name | value */
+    OBJECT_TAG = 28,    /* likewise */
+    OBJECT_PART = 30,   /* repeated */
+    OBJECT_EXTENT = 32, /* repeated */
     OBJECT_CID = 34,
     OBJECT_UPLOAD = 36,
     OBJECT_NULL_VERSION = 38,
-    OBJECT_RECENT = 40,  /* repeated */
+    OBJECT_RECENT = 40, /* repeated */
     OBJECT_CLAIM = 42,
     OBJECT_LAST = 42
 };
@@ -105,8 +105,16 @@ enum fgw_err fgw_row_get_checksum(struct fgw_bytes value, struct fgw_checksum_va
 
 /* -- extents ---------------------------------------------------------------------------------- */
 
-enum extent_tag { EXTENT_NUMBER = 2, EXTENT_SET = 4, EXTENT_ROOT = 6, EXTENT_SIZE = 8,
-                  EXTENT_GROUP = 10, EXTENT_OFFSET = 12, EXTENT_LEN = 14, EXTENT_CRC = 16 };
+enum extent_tag {
+    EXTENT_NUMBER = 2,
+    EXTENT_SET = 4,
+    EXTENT_ROOT = 6,
+    EXTENT_SIZE = 8,
+    EXTENT_GROUP = 10,
+    EXTENT_OFFSET = 12,
+    EXTENT_LEN = 14,
+    EXTENT_CRC = 16
+};
 
 void fgw_row_encode_extent(struct fgw_buf *out, const struct fgw_extent *extent)
 {
@@ -186,8 +194,15 @@ enum fgw_err fgw_row_decode_extent(struct fgw_bytes bytes, struct fgw_extent *ou
 
 /* -- parts inside an object row: number | size | md5 | checksum -------------------------------- */
 
-enum part_tag { PART_NUMBER = 2, PART_SIZE = 4, PART_MD5 = 6, PART_CHECKSUM = 8, PART_ATTEMPT = 10,
-                PART_MTIME = 12, PART_EXTENT = 14 };
+enum part_tag {
+    PART_NUMBER = 2,
+    PART_SIZE = 4,
+    PART_MD5 = 6,
+    PART_CHECKSUM = 8,
+    PART_ATTEMPT = 10,
+    PART_MTIME = 12,
+    PART_EXTENT = 14
+};
 
 static void encode_object_part(struct fgw_buf *out, const struct fgw_object_part *part)
 {
@@ -199,8 +214,8 @@ static void encode_object_part(struct fgw_buf *out, const struct fgw_object_part
 
 void fgw_row_encode_part(struct fgw_buf *out, const struct fgw_part *part)
 {
-    struct fgw_object_part common = {.number = part->number, .size = part->size,
-                                     .checksum = part->checksum};
+    struct fgw_object_part common = {
+        .number = part->number, .size = part->size, .checksum = part->checksum};
     memcpy(common.md5, part->md5, sizeof common.md5);
     encode_object_part(out, &common);
     fgw_row_put_id(out, PART_ATTEMPT, &part->attempt);
@@ -291,7 +306,8 @@ static void encode_object_lists(struct fgw_buf *out, const struct fgw_object *ob
 void fgw_row_encode_object(struct fgw_buf *out, const struct fgw_object *object,
                            const struct fgw_row_state *state)
 {
-    uint64_t flags = (object->is_null ? FLAG_NULL : 0U) | (object->delete_marker ? FLAG_MARKER : 0U) |
+    uint64_t flags = (object->is_null ? FLAG_NULL : 0U) |
+                     (object->delete_marker ? FLAG_MARKER : 0U) |
                      (object->canonical_cid ? FLAG_CANONICAL_CID : 0U);
     fgw_tlv_put_u64(out, OBJECT_FLAGS, flags);
     fgw_row_put_id(out, OBJECT_VERSION, &object->version_id);
@@ -355,9 +371,13 @@ struct object_decoder {
     uint8_t *unknown;
 };
 
-static enum fgw_err listing_item(struct object_decoder *d, const struct fgw_tlv_item *item)
+static bool is_listing(uint64_t tag)
 {
-    struct fgw_object *object = &d->object;
+    return tag >= OBJECT_FLAGS && tag <= OBJECT_LAST_LISTING && !fgw_tlv_critical(tag);
+}
+
+static enum fgw_err listing_item(struct fgw_object *object, const struct fgw_tlv_item *item)
+{
     uint64_t number = 0;
     enum fgw_err err = FGW_OK;
     switch (item->tag) {
@@ -484,9 +504,8 @@ enum fgw_err fgw_row_decode_object(struct fgw_arena *arena, struct fgw_bytes key
     struct fgw_tlv_item item;
     enum fgw_err err = depth == FGW_ROW_FULL ? prepare_full(&d, row) : FGW_OK;
     while (err == FGW_OK && (err = fgw_tlv_next(&reader, &item)) == FGW_OK) {
-        if (item.tag >= OBJECT_FLAGS && item.tag <= OBJECT_LAST_LISTING &&
-            !fgw_tlv_critical(item.tag)) {
-            err = listing_item(&d, &item);
+        if (is_listing(item.tag)) {
+            err = listing_item(&d.object, &item);
         } else if (depth == FGW_ROW_FULL) {
             err = full_item(&d, &item);
         } else {
@@ -501,6 +520,44 @@ enum fgw_err fgw_row_decode_object(struct fgw_arena *arena, struct fgw_bytes key
         *out_state = d.state;
     }
     return FGW_OK;
+}
+
+enum fgw_err fgw_row_decode_listing(struct fgw_arena *arena, struct fgw_bytes row,
+                                    struct fgw_object *object)
+{
+    struct fgw_tlv_reader reader = fgw_tlv_reader(row);
+    struct fgw_tlv_item item;
+    enum fgw_err err = FGW_OK;
+    while (err == FGW_OK && (err = fgw_tlv_next(&reader, &item)) == FGW_OK) {
+        err = is_listing(item.tag) ? listing_item(object, &item) : FGW_ERR_END;
+    }
+    if (err != FGW_ERR_END) {
+        return err;
+    }
+    struct fgw_bytes *views[] = {&object->etag, &object->storage_class, &object->creator_id,
+                                 &object->creator_name};
+    for (size_t i = 0; i < sizeof views / sizeof views[0]; i++) {
+        if (views[i]->len > 0) {
+            *views[i] = fgw_arena_copy(arena, *views[i]);
+        }
+    }
+    return FGW_OK;
+}
+
+enum fgw_err fgw_row_is_marker(struct fgw_bytes row, bool *out_marker)
+{
+    struct fgw_tlv_reader reader = fgw_tlv_reader(row);
+    struct fgw_tlv_item item;
+    uint64_t flags = 0;
+    enum fgw_err err = fgw_tlv_next(&reader, &item);
+    if (err != FGW_OK) {
+        return err == FGW_ERR_END ? FGW_ERR_CORRUPT : err;
+    }
+    if (item.tag == OBJECT_FLAGS) {
+        err = fgw_tlv_u64(item.value, &flags);
+    }
+    *out_marker = (flags & FLAG_MARKER) != 0;
+    return err;
 }
 
 size_t fgw_row_listing_size(struct fgw_bytes row)

@@ -13,6 +13,8 @@
 enum {
     APPENDS_MAX = 32,                 /* blocks of one write call */
     WRITEBACK_STEP = 4 * 1024 * 1024, /* start writing back early: a sync has less to do */
+    CACHE_KEEP = 64 * 1024 * 1024,    /* the newest bytes stay in the page cache, as many clients */
+    CACHE_DROP_STEP = 8 * 1024 * 1024, /* read back what they have just written; see drop_cached */
 };
 
 struct fgw_bulk_file {
@@ -26,6 +28,8 @@ struct fgw_bulk_file {
     bool poisoned;
     /* the appender's */
     uint64_t writeback; /* handed to the disk up to here */
+    /* the syncer's */
+    uint64_t dropped; /* out of the page cache up to here */
 };
 
 struct append {
@@ -82,8 +86,13 @@ void fgw_bulk_unref(struct fgw_bulk *bulk, struct fgw_bulk_file *file)
 static struct fgw_bulk_file *add_file(struct fgw_bulk *bulk, uint64_t group, int fd, uint64_t end)
 {
     struct fgw_bulk_file *file = fgw_xcalloc(1, sizeof *file);
-    *file = (struct fgw_bulk_file){
-        .group = group, .fd = fd, .refs = 1, .end = end, .synced = end, .writeback = end};
+    *file = (struct fgw_bulk_file){.group = group,
+                                   .fd = fd,
+                                   .refs = 1,
+                                   .end = end,
+                                   .synced = end,
+                                   .writeback = end,
+                                   .dropped = end};
     (void)pthread_mutex_lock(&bulk->lock.mutex);
     fgw_list_push_back(&bulk->lock.files, &file->node);
     (void)pthread_mutex_unlock(&bulk->lock.mutex);
@@ -325,19 +334,36 @@ static enum fgw_err sync_file(struct fgw_bulk *bulk, struct fgw_bulk_file *file,
     return err;
 }
 
+/* A stream of large bodies would push everything else out of the page cache, and its pages are the
+ * dearest of a virtual machine, which gets memory it has not used before from its host one fault at
+ * a time. Pages that somebody has mapped for reading stay. */
+static void drop_cached(struct fgw_bulk_file *file, uint64_t synced)
+{
+    if (synced - file->dropped < CACHE_KEEP + CACHE_DROP_STEP) {
+        return;
+    }
+    uint64_t end = synced - CACHE_KEEP;
+    (void)posix_fadvise(file->fd, (off_t)file->dropped, (off_t)(end - file->dropped),
+                        POSIX_FADV_DONTNEED);
+    file->dropped = end;
+}
+
 static void answer_syncs(struct fgw_bulk *bulk, struct fgw_list *syncs, struct fgw_bulk_file *file,
                          enum fgw_err err)
 {
     struct fgw_list *node;
     (void)pthread_mutex_lock(&bulk->lock.mutex);
     uint64_t synced = file->synced;
-    unref_locked(file);
     (void)pthread_mutex_unlock(&bulk->lock.mutex);
     while ((node = fgw_list_pop_front(syncs)) != NULL) {
         struct sync *sync = FGW_CONTAINER_OF(node, struct sync, node);
         sync->result = sync->end <= synced ? FGW_OK : err;
         fgw_wait_signal_remote(&sync->wait);
     }
+    if (err == FGW_OK && !bulk->options.sync_off) {
+        drop_cached(file, synced);
+    }
+    fgw_bulk_unref(bulk, file);
 }
 
 static void *syncer_main(void *arg)

@@ -16,7 +16,13 @@
 #include "base/log.h"
 #include "storage/items.h"
 
-enum { RETRY_MS = 200 }; /* between tries to go on after the disk was full */
+enum {
+    RETRY_MS = 200, /* between tries to go on after the disk was full */
+    FILL_BYTES = 256 * 1024,
+    FILL_PIECE = 64 * 1024,
+    FILL_PAGE = 4096,
+    FILL_BATCH_MAX = 64 * 1024 /* of larger batches a sync costs more than the growing does */
+};
 
 void fgw_log_init(struct fgw_log *log, struct fgw_datadir *dir,
                   const struct fgw_record_sealer *sealer, _Atomic uint64_t *last_group)
@@ -134,6 +140,24 @@ static void seal_parts(struct fgw_log *log, uint64_t offset, struct fgw_bytes it
     *out_last_record = previous;
 }
 
+/* Zeros behind a small batch, for its sync to make durable too: the batches after it then overwrite
+ * what is there, and syncing those writes their bytes alone, without the inode and the map of the
+ * file, in about half the time. Failing is no harm: the file just grows. */
+static void fill_ahead(struct fgw_log *log, uint64_t end)
+{
+    static uint8_t zeros[FILL_PIECE];
+    struct iovec iov[FILL_BYTES / FILL_PIECE + 1];
+    uint64_t to = (end + FILL_BYTES) / FILL_PAGE * FILL_PAGE;
+    int count = 0;
+    for (uint64_t left = to - end; left > 0; count++) {
+        iov[count] = (struct iovec){zeros, left < FILL_PIECE ? (size_t)left : FILL_PIECE};
+        left -= iov[count].iov_len;
+    }
+    if (fgw_fs_pwritev(log->fd, iov, count, end) == FGW_OK) {
+        log->allocated = to;
+    }
+}
+
 static enum fgw_err sync_group(struct fgw_log *log)
 {
     if (log->sync_off) {
@@ -172,11 +196,15 @@ enum fgw_err fgw_log_append(struct fgw_log *log, const struct fgw_log_append *ap
     if (err != FGW_OK) {
         return abandon_group(log, err, false);
     }
+    uint64_t size = append->block_bytes + log->records.len;
+    if (!log->sync_off && log->end + size > log->allocated && size <= FILL_BATCH_MAX) {
+        fill_ahead(log, log->end + size);
+    }
     err = sync_group(log);
     if (err != FGW_OK) {
         return abandon_group(log, err, true);
     }
-    log->end += append->block_bytes + log->records.len;
+    log->end += size;
     log->allocated = log->end > log->allocated ? log->end : log->allocated;
     log->last_record = last_record;
     log->last_batch++;

@@ -23,23 +23,33 @@ static enum rocks_scan_next seek_head(struct list_scan *scan, struct fgw_bytes *
     return ROCKS_SCAN_SEEK;
 }
 
+/* Decodes the row into the page; what it keeps is copied, as the row dies with the step. */
+static enum fgw_lister_next take_row(struct list_scan *scan, struct fgw_bytes key,
+                                     struct fgw_bytes row)
+{
+    struct fgw_object *object = fgw_lister_slot(&scan->lister);
+    if (object == NULL) {
+        return FGW_LISTER_DONE;
+    }
+    object->key = fgw_arena_copy(scan->arena, key);
+    scan->err = fgw_row_decode_listing(scan->arena, row, object);
+    return scan->err == FGW_OK ? FGW_LISTER_NEXT : FGW_LISTER_DONE;
+}
+
 static enum rocks_scan_next take_object(void *context, struct fgw_bytes row_key,
                                         struct fgw_bytes row, struct fgw_bytes *out_seek)
 {
     struct list_scan *scan = context;
     struct fgw_bytes key = fgw_bytes_sub(row_key, HEAD_PREFIX, SIZE_MAX);
-    struct fgw_object object;
+    bool marker = false;
     bool take = false;
-    scan->err = fgw_row_decode_object(scan->arena, key, row, FGW_ROW_LISTING, &object, NULL);
+    scan->err = fgw_row_is_marker(row, &marker);
     if (scan->err != FGW_OK) {
         return ROCKS_SCAN_STOP;
     }
-    enum fgw_lister_next next = fgw_lister_key(&scan->lister, key, !object.delete_marker, &take);
+    enum fgw_lister_next next = fgw_lister_key(&scan->lister, key, !marker, &take);
     if (take) {
-        struct fgw_bytes kept = fgw_arena_copy(scan->arena, row);
-        scan->err = fgw_row_decode_object(scan->arena, fgw_arena_copy(scan->arena, key), kept,
-                                          FGW_ROW_LISTING, &object, NULL);
-        next = fgw_lister_add(&scan->lister, &object);
+        next = take_row(scan, key, row);
     }
     if (next == FGW_LISTER_SEEK) {
         return seek_head(scan, out_seek);

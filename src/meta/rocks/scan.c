@@ -30,7 +30,9 @@ static void go_to(struct fgw_kv_iter *iter, struct fgw_bytes target)
 static void scan_on_pool(void *arg)
 {
     struct scan_job *job = arg;
-    struct fgw_kv_iter *iter = fgw_kv_iter_new(job->kv, FGW_KV_NAMES, job->lower, job->upper, NULL);
+    struct fgw_kv_scan scan = {
+        .family = FGW_KV_NAMES, .lower = job->lower, .upper = job->upper, .tidy = true};
+    struct fgw_kv_iter *iter = fgw_kv_iter_scan(job->kv, &scan);
     fgw_kv_iter_seek(iter, job->lower);
     while (fgw_kv_iter_valid(iter)) {
         struct fgw_bytes target = {NULL, 0};

@@ -1,6 +1,9 @@
 /* test_base.c: vectors and edge cases of src/base. */
 #include "cmocka_all.h"
 
+#include <stdio.h>
+#include <time.h>
+
 #include "base/arena.h"
 #include "base/bytes.h"
 #include "base/crc.h"
@@ -136,11 +139,43 @@ static void dates(void **state)
         assert_true(ms == 784111777000);
     }
     assert_int_equal(fgw_time_parse_http(FGW_LIT("garbage"), &ms), FGW_ERR_PARSE);
-    assert_int_equal(fgw_time_parse_http(FGW_LIT("Sun, 31 Feb 1994 08:49:37 GMT"), &ms), FGW_ERR_PARSE);
+    assert_int_equal(fgw_time_parse_http(FGW_LIT("Sun, 31 Feb 1994 08:49:37 GMT"), &ms),
+                     FGW_ERR_PARSE);
     assert_int_equal(fgw_time_parse_basic(FGW_LIT("19941106T084937Z"), &ms), FGW_OK);
     assert_true(ms == 784111777000);
     assert_int_equal(fgw_time_parse_iso8601(FGW_LIT("1994-11-06T09:49:37.123+01:00"), &ms), FGW_OK);
     assert_true(ms == 784111777123);
+}
+
+static void dates_agree_with_the_c_library(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 20000; i++) {
+        char want[40];
+        char http[FGW_TIME_HTTP_SIZE];
+        char iso[FGW_TIME_ISO8601_SIZE];
+        char basic[FGW_TIME_BASIC_SIZE];
+        struct tm tm;
+        /* 0000-01-01 to 9999-12-31 */
+        int64_t s = i == 0   ? -62167219200
+                    : i == 1 ? 253402300799
+                             : (int64_t)fgw_rng_below(315569520000) - 62167219200;
+        time_t t = (time_t)s;
+        assert_non_null(gmtime_r(&t, &tm));
+        fgw_time_http(s * 1000, http);
+        (void)strftime(want, sizeof want, "%a, %d %b ", &tm);
+        (void)snprintf(want + 12, sizeof want - 12, "%04d %02d:%02d:%02d GMT", tm.tm_year + 1900,
+                       tm.tm_hour, tm.tm_min, tm.tm_sec);
+        assert_string_equal(http, want);
+        fgw_time_iso8601(s * 1000 + 7, iso);
+        (void)snprintf(want, sizeof want, "%04d-%02d-%02dT%02d:%02d:%02d.007Z", tm.tm_year + 1900,
+                       tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec);
+        assert_string_equal(iso, want);
+        fgw_time_basic(s * 1000 + 999, basic);
+        (void)snprintf(want, sizeof want, "%04d%02d%02dT%02d%02d%02dZ", tm.tm_year + 1900,
+                       tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec);
+        assert_string_equal(basic, want);
+    }
 }
 
 static void utf8(void **state)
@@ -163,16 +198,14 @@ static void aead_opens_only_what_it_sealed(void **state)
     uint8_t plain[5];
     fgw_rng_fill(key, sizeof key);
     fgw_aead_seal(key, nonce, FGW_LIT("head"), FGW_LIT("hello"), sealed, tag);
-    assert_int_equal(
-        fgw_aead_open(key, nonce, FGW_LIT("head"), fgw_bytes(sealed, 5), tag, plain), FGW_OK);
+    assert_int_equal(fgw_aead_open(key, nonce, FGW_LIT("head"), fgw_bytes(sealed, 5), tag, plain),
+                     FGW_OK);
     assert_memory_equal(plain, "hello", 5);
-    assert_int_equal(
-        fgw_aead_open(key, nonce, FGW_LIT("heaD"), fgw_bytes(sealed, 5), tag, plain),
-        FGW_ERR_CORRUPT);
+    assert_int_equal(fgw_aead_open(key, nonce, FGW_LIT("heaD"), fgw_bytes(sealed, 5), tag, plain),
+                     FGW_ERR_CORRUPT);
     sealed[0] ^= 1;
-    assert_int_equal(
-        fgw_aead_open(key, nonce, FGW_LIT("head"), fgw_bytes(sealed, 5), tag, plain),
-        FGW_ERR_CORRUPT);
+    assert_int_equal(fgw_aead_open(key, nonce, FGW_LIT("head"), fgw_bytes(sealed, 5), tag, plain),
+                     FGW_ERR_CORRUPT);
 }
 
 static void hmac_and_hkdf_vectors(void **state)
@@ -188,11 +221,13 @@ static void hmac_and_hkdf_vectors(void **state)
     /* RFC 5869 case 1 */
     uint8_t key[22];
     memset(key, 0x0b, sizeof key);
-    fgw_hkdf_sha256(fgw_bytes(key, 22), FGW_LIT("\x00\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c"),
+    fgw_hkdf_sha256(fgw_bytes(key, 22),
+                    FGW_LIT("\x00\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c"),
                     FGW_LIT("\xf0\xf1\xf2\xf3\xf4\xf5\xf6\xf7\xf8\xf9"), out, 42);
     fgw_hex_encode(fgw_bytes(out, 42), hex);
-    assert_string_equal(hex, "3cb25f25faacd57a90434f64d0362f2a2d2d0a90cf1a5a4c5db02d56ecc4c5bf34007208d5"
-                             "b887185865");
+    assert_string_equal(hex,
+                        "3cb25f25faacd57a90434f64d0362f2a2d2d0a90cf1a5a4c5db02d56ecc4c5bf34007208d5"
+                        "b887185865");
 }
 
 static void tlv_round_trip_and_damage(void **state)
@@ -244,6 +279,7 @@ int main(void)
         cmocka_unit_test(uvarint_edges),
         cmocka_unit_test(uri_encoding),
         cmocka_unit_test(dates),
+        cmocka_unit_test(dates_agree_with_the_c_library),
         cmocka_unit_test(utf8),
         cmocka_unit_test(aead_opens_only_what_it_sealed),
         cmocka_unit_test(hmac_and_hkdf_vectors),

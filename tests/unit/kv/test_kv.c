@@ -635,6 +635,82 @@ static void figures_move(void **state)
                      FGW_ERR_NOT_FOUND);
 }
 
+/* Rows 0..count-1, `times` each, with values that fill a memtable of some megabytes. */
+static void overwrite(struct fixture *f, unsigned count, unsigned times)
+{
+    char key[16];
+    uint8_t value[200] = {0};
+    struct fgw_kv_batch *batch = fgw_kv_batch_new(f->kv);
+    for (unsigned i = 0; i < count * times; i++) {
+        (void)snprintf(key, sizeof key, "k%05u", i % count);
+        fgw_kv_batch_put(batch, FGW_KV_NAMES, fgw_bytes_str(key), fgw_bytes(value, sizeof value));
+    }
+    assert_int_equal(fgw_kv_batch_write(batch, false, NULL), FGW_OK);
+    fgw_kv_batch_free(batch);
+}
+
+static unsigned walk_all(struct fixture *f, bool tidy)
+{
+    struct fgw_kv_scan scan = {.family = FGW_KV_NAMES, .tidy = tidy};
+    struct fgw_kv_iter *iter = fgw_kv_iter_scan(f->kv, &scan);
+    unsigned count = 0;
+    for (fgw_kv_iter_seek_first(iter); fgw_kv_iter_valid(iter); fgw_kv_iter_next(iter)) {
+        count++;
+    }
+    assert_int_equal(fgw_kv_iter_status(iter, NULL), FGW_OK);
+    fgw_kv_iter_free(iter);
+    return count;
+}
+
+static uint64_t table_bytes_within(struct fixture *f, unsigned ms)
+{
+    struct fgw_kv_stats stats;
+    uint64_t until_ms = fgw_clock_boot_ms() + ms;
+    do {
+        fgw_kv_stats(f->kv, &stats);
+        (void)usleep(5000);
+    } while (stats.live_table_bytes == 0 && fgw_clock_boot_ms() < until_ms);
+    return stats.live_table_bytes;
+}
+
+static void walks_over_hidden_rows_start_a_flush(void **state)
+{
+    struct fixture *f = *state;
+    overwrite(f, 6000, 1);
+    assert_int_equal(walk_all(f, true), 6000); /* nothing is hidden */
+    overwrite(f, 1000, 10);
+    assert_int_equal(walk_all(f, false), 6000); /* nobody asked */
+    assert_int_equal(table_bytes_within(f, 50), 0);
+    overwrite(f, 1000, 10);
+    assert_int_equal(walk_all(f, true), 6000);
+    assert_true(table_bytes_within(f, 20000) > 0);
+    assert_int_equal(walk_all(f, true), 6000);
+}
+
+static void deleted_rows_are_compacted_away(void **state)
+{
+    struct fixture *f = *state;
+    char key[16];
+    overwrite(f, 6000, 1);
+    assert_int_equal(fgw_kv_flush(f->kv, NULL), FGW_OK);
+    struct fgw_kv_batch *batch = fgw_kv_batch_new(f->kv);
+    for (unsigned i = 0; i < 6000; i++) {
+        (void)snprintf(key, sizeof key, "k%05u", i);
+        fgw_kv_batch_delete(batch, FGW_KV_NAMES, fgw_bytes_str(key));
+    }
+    assert_int_equal(fgw_kv_batch_write(batch, false, NULL), FGW_OK);
+    fgw_kv_batch_free(batch);
+    assert_int_equal(fgw_kv_flush(f->kv, NULL), FGW_OK);
+    struct fgw_kv_stats stats;
+    uint64_t until_ms = fgw_clock_boot_ms() + 20000;
+    do {
+        fgw_kv_stats(f->kv, &stats);
+        (void)usleep(5000);
+    } while (stats.live_table_bytes > 0 && fgw_clock_boot_ms() < until_ms);
+    assert_int_equal(stats.live_table_bytes, 0);
+    assert_int_equal(walk_all(f, false), 0);
+}
+
 static void opening_an_empty_directory_is_quick(void **state)
 {
     struct fixture *f = *state;
@@ -676,6 +752,8 @@ int main(int argc, char **argv)
         KV_TEST(full_disk_is_nospace),
         KV_TEST(freed_space_does_not_reopen),
         KV_TEST(figures_move),
+        KV_TEST(walks_over_hidden_rows_start_a_flush),
+        KV_TEST(deleted_rows_are_compacted_away),
         KV_TEST(opening_an_empty_directory_is_quick),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

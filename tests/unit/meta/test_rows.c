@@ -32,8 +32,8 @@ static void fill_object(struct fgw_arena *arena, struct fgw_object *object)
     object->header_count = 2;
     object->tags = TAGS;
     object->tag_count = 1;
-    object->checksum = (struct fgw_checksum_value){FGW_CHECKSUM_CRC32C, FGW_CHECKSUM_COMPOSITE, 4,
-                                                   {1, 2, 3, 4}};
+    object->checksum =
+        (struct fgw_checksum_value){FGW_CHECKSUM_CRC32C, FGW_CHECKSUM_COMPOSITE, 4, {1, 2, 3, 4}};
     struct fgw_object_part *parts = fgw_arena_zalloc(arena, 2 * sizeof *parts);
     struct fgw_extent *extents = fgw_arena_zalloc(arena, 2 * sizeof *extents);
     for (unsigned i = 0; i < 2; i++) {
@@ -73,9 +73,9 @@ static void object_rows_keep_everything(void **state)
     fgw_id_random(&row_state.recent[1]);
     fgw_row_encode_object(&first, &in, &row_state);
     fgw_tlv_put(&first, 1000, FGW_LIT("from the future"));
-    assert_int_equal(fgw_row_decode_object(&arena, in.key, fgw_buf_bytes(&first), FGW_ROW_FULL,
-                                           &out, &back),
-                     FGW_OK);
+    assert_int_equal(
+        fgw_row_decode_object(&arena, in.key, fgw_buf_bytes(&first), FGW_ROW_FULL, &out, &back),
+        FGW_OK);
     /* decoding and encoding again gives the same bytes, the unknown item included */
     fgw_row_encode_object(&second, &out, &back);
     assert_true(fgw_bytes_eq(fgw_buf_bytes(&first), fgw_buf_bytes(&second)));
@@ -106,14 +106,52 @@ static void damaged_and_newer_rows_are_refused(void **state)
         assert_true(err == FGW_OK || err == FGW_ERR_CORRUPT);
     }
     fgw_tlv_put(&row, 1001, FGW_LIT("x"));
-    assert_int_equal(fgw_row_decode_object(&arena, in.key, fgw_buf_bytes(&row), FGW_ROW_FULL, &out,
-                                           NULL),
-                     FGW_ERR_NEWER_VERSION);
+    assert_int_equal(
+        fgw_row_decode_object(&arena, in.key, fgw_buf_bytes(&row), FGW_ROW_FULL, &out, NULL),
+        FGW_ERR_NEWER_VERSION);
     /* lists do not read that far and still work */
-    assert_int_equal(fgw_row_decode_object(&arena, in.key, fgw_buf_bytes(&row), FGW_ROW_LISTING,
-                                           &out, NULL),
-                     FGW_OK);
+    assert_int_equal(
+        fgw_row_decode_object(&arena, in.key, fgw_buf_bytes(&row), FGW_ROW_LISTING, &out, NULL),
+        FGW_OK);
     assert_true(out.size == in.size && fgw_bytes_eq(out.etag, in.etag));
+    fgw_buf_deinit(&row);
+    fgw_arena_deinit(&arena);
+}
+
+static void listing_columns_outlive_the_row(void **state)
+{
+    (void)state;
+    struct fgw_arena arena;
+    struct fgw_object in;
+    struct fgw_object out = {.key = FGW_LIT("k")};
+    struct fgw_buf row;
+    bool marker = true;
+    fgw_arena_init(&arena, 0);
+    fgw_buf_init(&row, 0);
+    fill_object(&arena, &in);
+    fgw_row_encode_object(&row, &in, NULL);
+    assert_int_equal(fgw_row_is_marker(fgw_buf_bytes(&row), &marker), FGW_OK);
+    assert_true(marker == in.delete_marker);
+    assert_int_equal(fgw_row_decode_listing(&arena, fgw_buf_bytes(&row), &out), FGW_OK);
+    memset(row.ptr, 0xee, row.len);
+    assert_true(out.size == in.size && out.mtime_ms == in.mtime_ms && out.is_null == in.is_null);
+    assert_true(fgw_bytes_eq(out.etag, in.etag) && fgw_bytes_eq(out.creator_id, in.creator_id));
+    assert_true(fgw_bytes_eq(out.creator_name, in.creator_name) &&
+                fgw_bytes_eq(out.storage_class, in.storage_class));
+    assert_memory_equal(&out.checksum, &in.checksum, sizeof in.checksum);
+    assert_true(out.header_count == 0 && fgw_bytes_eq_str(out.key, "k"));
+    in.delete_marker = !in.delete_marker;
+    fgw_buf_clear(&row);
+    fgw_row_encode_object(&row, &in, NULL);
+    assert_int_equal(fgw_row_is_marker(fgw_buf_bytes(&row), &marker), FGW_OK);
+    assert_true(marker == in.delete_marker);
+    for (size_t len = 0; len < row.len; len++) {
+        struct fgw_object cut = {0};
+        enum fgw_err err = fgw_row_decode_listing(&arena, fgw_bytes(row.ptr, len), &cut);
+        assert_true(err == FGW_OK || err == FGW_ERR_CORRUPT);
+    }
+    assert_int_equal(fgw_row_is_marker(fgw_bytes(NULL, 0), &marker), FGW_ERR_CORRUPT);
+    assert_int_equal(fgw_row_is_marker(fgw_bytes("\x02\x05\x01", 3), &marker), FGW_ERR_CORRUPT);
     fgw_buf_deinit(&row);
     fgw_arena_deinit(&arena);
 }
@@ -137,6 +175,10 @@ static void random_bytes_never_crash_a_decoder(void **state)
         }
         struct fgw_bytes row = fgw_bytes(bytes, len);
         (void)!fgw_row_decode_object(&arena, row, row, FGW_ROW_FULL, &object, NULL);
+        struct fgw_object listed = {0};
+        bool marker;
+        (void)!fgw_row_decode_listing(&arena, row, &listed);
+        (void)!fgw_row_is_marker(row, &marker);
         (void)!fgw_row_decode_bucket(&arena, row, row, &bucket);
         (void)!fgw_row_decode_upload(&arena, &id, row, &upload);
         (void)!fgw_row_decode_part(row, &part);
@@ -162,7 +204,8 @@ static void version_ids_grow(void **state)
 
 /* Runs the lister over a sorted set of keys as a backend does. */
 static void list(struct fgw_arena *arena, const char *const *keys, size_t count,
-                 const struct fgw_list_query *query, struct fgw_object_list *out, unsigned *out_reads)
+                 const struct fgw_list_query *query, struct fgw_object_list *out,
+                 unsigned *out_reads)
 {
     struct fgw_lister lister;
     fgw_lister_init(&lister, arena, query);
@@ -234,7 +277,8 @@ static void start_inside_a_prefix_skips_it(void **state)
     struct fgw_list_query query = {.delimiter = FGW_LIT("/"), .after = FGW_LIT("a/2"), .max = 10};
     list(&arena, KEYS, sizeof KEYS / sizeof KEYS[0], &query, &page, &reads);
     assert_true(fgw_bytes_eq_str(name_of(&page.entries[0]), "b"));
-    query = (struct fgw_list_query){.prefix = FGW_LIT("boo/"), .delimiter = FGW_LIT("/"), .max = 10};
+    query =
+        (struct fgw_list_query){.prefix = FGW_LIT("boo/"), .delimiter = FGW_LIT("/"), .max = 10};
     list(&arena, KEYS, sizeof KEYS / sizeof KEYS[0], &query, &page, &reads);
     assert_int_equal(page.count, 2);
     assert_true(fgw_bytes_eq_str(name_of(&page.entries[1]), "boo/baz/"));
@@ -263,6 +307,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(object_rows_keep_everything),
         cmocka_unit_test(damaged_and_newer_rows_are_refused),
+        cmocka_unit_test(listing_columns_outlive_the_row),
         cmocka_unit_test(random_bytes_never_crash_a_decoder),
         cmocka_unit_test(version_ids_grow),
         cmocka_unit_test(delimiter_pages_cover_everything_once),

@@ -33,6 +33,45 @@ static void writes(void **state)
     fgw_buf_deinit(&out);
 }
 
+/* What a byte becomes, by the plain rule. */
+static void escape_byte(uint8_t c, struct fgw_buf *out)
+{
+    if (c == '&' || c == '<' || c == '>') {
+        (void)fgw_buf_append_str(out, c == '&' ? "&amp;" : c == '<' ? "&lt;" : "&gt;");
+    } else if (c < 0x20 || c == 0x7f) {
+        (void)fgw_buf_appendf(out, "&#x%X;", c);
+    } else {
+        (void)fgw_buf_append_byte(out, c);
+    }
+}
+
+static void escapes_every_byte_at_every_place(void **state)
+{
+    (void)state;
+    enum { LENGTH = 21 }; /* two words and a rest */
+    struct fgw_buf got;
+    struct fgw_buf want;
+    fgw_buf_init(&got, 0);
+    fgw_buf_init(&want, 0);
+    for (unsigned c = 0; c < 256; c++) {
+        for (size_t at = 0; at < LENGTH; at++) {
+            uint8_t text[LENGTH];
+            memset(text, c % 2 == 0 ? 'x' : 0xe9, sizeof text);
+            text[at] = (uint8_t)c;
+            text[LENGTH - 1 - at] = (uint8_t)(c ^ 1);
+            fgw_buf_clear(&got);
+            fgw_buf_clear(&want);
+            fgw_xml_escape(&got, fgw_bytes(text, sizeof text));
+            for (size_t i = 0; i < LENGTH; i++) {
+                escape_byte(text[i], &want);
+            }
+            assert_true(fgw_bytes_eq(fgw_buf_bytes(&got), fgw_buf_bytes(&want)));
+        }
+    }
+    fgw_buf_deinit(&got);
+    fgw_buf_deinit(&want);
+}
+
 static void reads_any_form(void **state)
 {
     (void)state;
@@ -149,9 +188,8 @@ static void acl_documents(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(writes),
-        cmocka_unit_test(reads_any_form),
-        cmocka_unit_test(refuses_hostile_documents),
+        cmocka_unit_test(writes),         cmocka_unit_test(escapes_every_byte_at_every_place),
+        cmocka_unit_test(reads_any_form), cmocka_unit_test(refuses_hostile_documents),
         cmocka_unit_test(acl_documents),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
