@@ -16,8 +16,8 @@ static enum fgw_err owner(struct fgw_bytes *rest)
     if (err == FGW_OK) {
         fgw_buf_init(&again, 0);
         fgw_blockapi_put_owner(&again, &from);
-        FGW_CHECK(fgw_bytes_eq(fgw_buf_bytes(&again),
-                               fgw_bytes_sub(before, 0, before.len - rest->len)));
+        FGW_CHECK(
+            fgw_bytes_eq(fgw_buf_bytes(&again), fgw_bytes_sub(before, 0, before.len - rest->len)));
         fgw_buf_deinit(&again);
     }
     return err;
