@@ -9,6 +9,7 @@
 
 #include "bin/cql_settings.h"
 #include "bin/database.h"
+#include "bin/node_calls.h"
 #include "bin/role_job.h"
 #include "bin/schema.h"
 #include "bin/server.h"
@@ -34,6 +35,7 @@ struct role {
     struct fgw_database *database;
     _Atomic(struct fgw_node *) node;
     struct fgw_s3 *s3;
+    struct fgw_node_calls node_calls;
     fgw_role_job *job; /* instead of serving; NULL: serve */
     void *job_context;
     struct fgw_admin_extra calls[FGW_STORE_CALLS];
@@ -283,7 +285,8 @@ static int open_database(struct role *role)
     return err == FGW_OK ? FGW_EXIT_OK : fgw_exit_failed(err, &error);
 }
 
-/* Until it is done, or another store has this node's name. */
+/* Until it is done, or only people can help: another store has this node's name, this one was
+ * removed. */
 static int join(struct role *role)
 {
     for (;;) {
@@ -295,7 +298,7 @@ static int join(struct role *role)
             set_health(role, "registry", NULL);
             return FGW_EXIT_OK;
         }
-        if (err == FGW_ERR_IN_USE) {
+        if (err == FGW_ERR_IN_USE || err == FGW_ERR_CONFIG) {
             return fgw_exit_failed(err, &error);
         }
         set_health(role, "registry", fgw_error_message(&error));
@@ -319,6 +322,18 @@ static enum fgw_storage_liveness set_is_here(void *context, uint64_t set_id)
     }
     fgw_xfree(set);
     return here;
+}
+
+/* A database that was restored from an earlier state frees nothing. */
+static enum fgw_err blob_live(void *context, const struct fgw_storage_owner *owner,
+                              const struct fgw_cid *root, enum fgw_storage_liveness *out_liveness)
+{
+    struct role *role = context;
+    if (fgw_cluster_distrusts(role->cluster)) {
+        *out_liveness = FGW_STORAGE_UNDECIDED;
+        return FGW_OK;
+    }
+    return fgw_database_blob_live(role->database, owner, root, out_liveness);
 }
 
 static uint64_t epoch_of_set(void *context, uint64_t set_id)
@@ -407,7 +422,7 @@ static void start_node(struct role *role)
     fgw_server_set_block_api(role->server, fgw_node_handle, role->node);
     fgw_database_set_here(role->database, set_is_here, role);
     fgw_storage_set_named(role->storage, pending_is_named, role);
-    fgw_storage_start_care(role->storage, fgw_database_blob_live, role->database);
+    fgw_storage_start_care(role->storage, blob_live, role);
 }
 
 static void write_metrics(void *context, struct fgw_buf *out)
@@ -470,32 +485,22 @@ static void add_status(void *context, json_t *status)
 {
     struct role *role = context;
     struct fgw_cluster_stats stats;
-    struct fgw_buf text;
     fgw_cluster_stats(role->cluster, &stats);
-    fgw_buf_init(&text, 0);
-    fgw_cluster_json(role->cluster, &text);
-    json_t *nodes = json_loadb((const char *)text.ptr, text.len, 0, NULL);
-    fgw_buf_deinit(&text);
     if (role->storage != NULL) {
         fgw_store_add_status(role->storage, status);
     }
     (void)json_object_set_new(status, "epoch", json_integer((json_int_t)stats.epoch));
-    (void)json_object_set_new(status, "map_version", json_integer((json_int_t)stats.map_version));
-    (void)json_object_set_new(status, "sets", json_integer((json_int_t)stats.sets));
-    (void)json_object_set_new(status, "replicas_possible",
-                              json_integer((json_int_t)stats.replicas_possible));
-    (void)json_object_set_new(status, "nodes", nodes == NULL ? json_array() : nodes);
-    if (stats.replicas_possible < role->config.replicas) {
-        (void)json_object_set_new(status, "warning",
-                                  json_string("fewer stores than FGW_REPLICAS: new objects have "
-                                              "fewer copies"));
-    }
+    fgw_node_calls_describe(role->cluster, status);
 }
 
 static int start_engine(struct role *role)
 {
     const struct fgw_config *config = &role->config;
     struct fgw_metrics *metrics = fgw_server_metrics(role->server);
+    role->node_calls = (struct fgw_node_calls){.cluster = role->cluster,
+                                               .storage = role->storage,
+                                               .named = named_sets,
+                                               .named_context = role};
     fgw_metrics_register(metrics, write_metrics, role);
     if (role->storage != NULL) {
         fgw_metrics_register(metrics, fgw_store_write_metrics, role->storage);
@@ -507,6 +512,8 @@ static int start_engine(struct role *role)
                                        .root_secret_key = config->root_secret_key,
                                        .status = add_status,
                                        .status_context = role,
+                                       .nodes = fgw_node_call,
+                                       .nodes_context = &role->node_calls,
                                        .admin_extras = role->calls,
                                        .admin_extra_count =
                                            role->storage != NULL ? FGW_STORE_CALLS : 0,

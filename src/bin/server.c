@@ -499,14 +499,16 @@ int fgw_server_start_engine(struct fgw_server *server, const struct fgw_server_e
     server->role_status = engine->status;
     server->role_context = engine->status_context;
     server->admin = (struct fgw_admin){.meta = engine->meta,
-                                      .extras = engine->admin_extras,
-                                      .extra_count = engine->admin_extra_count,
+                                       .extras = engine->admin_extras,
+                                       .extra_count = engine->admin_extra_count,
                                        .root_id = fgw_s3_root_id(s3),
                                        .root_access_key = engine->root_access_key,
                                        .root_secret_key = engine->root_secret_key,
                                        .region = server->config->region,
                                        .status = add_status,
-                                       .status_context = server};
+                                       .status_context = server,
+                                       .nodes = engine->nodes,
+                                       .nodes_context = engine->nodes_context};
     server->local_admin = server->admin;
     server->local_admin.storage = engine->storage;
     int exit_code = engine->admin_socket ? start_admin_socket(server) : FGW_EXIT_OK;

@@ -31,6 +31,8 @@ struct fgw_server_engine {
     const char *root_secret_key;
     fgw_admin_status_fn *status; /* adds to the status document what the role knows */
     void *status_context;
+    fgw_admin_nodes_fn *nodes; /* calls below /admin/nodes; NULL: no cluster */
+    void *nodes_context;
     const struct fgw_admin_extra *admin_extras; /* live until the server is freed */
     size_t admin_extra_count;
     bool admin_socket; /* DATA/admin.sock (0600): for roles with a data directory */

@@ -12,6 +12,7 @@ enum {
     TICK_MS = 250,
     RENEW_LIMIT_MS = 30000,
     PAGE_ROWS = 100000,
+    LOOK_CHANGING_MS = 2000,
     GOOD_FOR_MS = 5 * 60 * 1000,
     DOWN_AFTER_LEAST_MS = 2 * FGW_CLUSTER_BEAT_MS + 2000
 };
@@ -165,6 +166,7 @@ void fgw_cluster_free(struct fgw_cluster *cluster)
         return;
     }
     fgw_xfree(cluster->walk.done);
+    fgw_xfree(cluster->seen.sets);
     cluster_map_deinit(&cluster->guarded.map);
     (void)pthread_mutex_destroy(&cluster->guarded.mutex);
     for (size_t i = 0; i < FGW_COUNT_OF(cluster->strings); i++) {
@@ -194,6 +196,28 @@ struct joining {
     enum fgw_err err;
 };
 
+static enum fgw_err join_as_store(struct fgw_cluster *cluster, struct fgw_error *error)
+{
+    enum fgw_err err = cluster_seen_load(cluster, error);
+    if (err == FGW_OK) {
+        err = cluster_take_store(cluster, error);
+    }
+    if (err == FGW_OK) {
+        cluster_beat(cluster);
+        err = cluster_map_refresh(cluster, true, error);
+    }
+    if (err == FGW_OK) {
+        err = cluster_make_sets(cluster, error);
+    }
+    if (err == FGW_OK) {
+        err = cluster_map_refresh(cluster, false, error);
+    }
+    if (err == FGW_OK) {
+        cluster_seen_note(cluster);
+    }
+    return err;
+}
+
 static void join_on_worker(void *arg, unsigned index)
 {
     struct joining *joining = arg;
@@ -203,17 +227,7 @@ static void join_on_worker(void *arg, unsigned index)
     }
     enum fgw_err err = cluster_map_refresh(cluster, true, joining->error);
     if (err == FGW_OK && cluster->options.storage != NULL) {
-        err = cluster_take_store(cluster, joining->error);
-        if (err == FGW_OK) {
-            cluster_beat(cluster);
-            err = cluster_map_refresh(cluster, true, joining->error);
-        }
-        if (err == FGW_OK) {
-            err = cluster_make_sets(cluster, joining->error);
-        }
-        if (err == FGW_OK) {
-            err = cluster_map_refresh(cluster, false, joining->error);
-        }
+        err = join_as_store(cluster, joining->error);
     }
     joining->err = err;
 }
@@ -253,6 +267,9 @@ static void refresh(struct fgw_cluster *cluster, bool force)
     bool lacking = atomic_exchange(&cluster->sizes_lacking, false);
     if (err == FGW_OK && makes_sets && (lacking || cluster->guarded.map.version != before)) {
         err = cluster_make_sets(cluster, &error);
+        if (cluster->options.storage != NULL) {
+            cluster_seen_note(cluster);
+        }
     }
     if (err != FGW_OK) {
         cluster->good_since_ms = 0;
@@ -285,6 +302,18 @@ static void keep_fresh(void *arg)
     fgw_wait_signal(&cluster->ended);
 }
 
+/* While sets change the members are asked more often how far they are. */
+static uint64_t look_again_ms(struct fgw_cluster *cluster)
+{
+    bool changing = false;
+    (void)pthread_mutex_lock(&cluster->guarded.mutex);
+    for (size_t i = 0; i < cluster->guarded.map.set_count && !changing; i++) {
+        changing = cluster->guarded.map.sets[i].joining > 0;
+    }
+    (void)pthread_mutex_unlock(&cluster->guarded.mutex);
+    return fgw_clock_boot_ms() + (changing ? LOOK_CHANGING_MS : FGW_CLUSTER_BEAT_MS);
+}
+
 /* Reads what all stores say; a storage node acts upon it. */
 static void look_around(void *arg)
 {
@@ -293,7 +322,7 @@ static void look_around(void *arg)
     uint64_t look_ms = 0;
     while (!cluster->stopping) {
         if (fgw_clock_boot_ms() >= look_ms) {
-            look_ms = fgw_clock_boot_ms() + FGW_CLUSTER_BEAT_MS;
+            look_ms = look_again_ms(cluster);
             fgw_error_init(&error);
             enum fgw_err err = cluster_beats_read(cluster, &error);
             if (err == FGW_OK && cluster->options.storage != NULL) {
@@ -360,55 +389,4 @@ void fgw_cluster_stats(struct fgw_cluster *cluster, struct fgw_cluster_stats *ou
         out_stats->stores_suspect += map->stores[i].suspect_until_ms > now_ms;
     }
     (void)pthread_mutex_unlock(&cluster->guarded.mutex);
-}
-
-/* Zones are free text. */
-static void append_json_text(struct fgw_buf *out, const char *text)
-{
-    (void)fgw_buf_append_byte(out, '"');
-    for (; *text != '\0'; text++) {
-        uint8_t c = (uint8_t)*text;
-        if (c == '"' || c == '\\' || c < ' ') {
-            (void)fgw_buf_appendf(out, "\\u%04x", c);
-        } else {
-            (void)fgw_buf_append_byte(out, c);
-        }
-    }
-    (void)fgw_buf_append_byte(out, '"');
-}
-
-void fgw_cluster_json(struct fgw_cluster *cluster, struct fgw_buf *out)
-{
-    static const char *const STATES[] = {"unknown", "active", "draining",      "lost",
-                                         "removed", "away",   "draining, away"};
-    uint64_t now_ms = fgw_clock_boot_ms();
-    (void)fgw_buf_append_str(out, "[");
-    (void)pthread_mutex_lock(&cluster->guarded.mutex);
-    const struct cluster_map *map = &cluster->guarded.map;
-    for (size_t i = 0; i < map->store_count; i++) {
-        const struct cluster_store *store = &map->stores[i];
-        char id[2 * FGW_STORAGE_ID_SIZE + 1] = {0};
-        fgw_hex_encode(fgw_bytes(store->id, sizeof store->id), id);
-        bool known = store->state >= 1 && store->state < (int32_t)FGW_COUNT_OF(STATES);
-        (void)fgw_buf_append_str(out, i == 0 ? "{\"node\":" : ",{\"node\":");
-        append_json_text(out, store->node_id);
-        (void)fgw_buf_append_str(out, ",\"zone\":");
-        append_json_text(out, store->zone);
-        (void)fgw_buf_append_str(out, ",\"address\":");
-        append_json_text(out, store->address);
-        (void)fgw_buf_appendf(
-            out,
-            ",\"store\":\"%s\",\"epoch\":%llu,\"state\":\"%s\","
-            "\"free_bytes\":%llu,\"total_bytes\":%llu,"
-            "\"stored_bytes\":%llu,\"silent_s\":%llu,"
-            "\"unreachable\":%s,\"suspect\":%s}",
-            id, (unsigned long long)store->epoch, STATES[known ? store->state : 0],
-            (unsigned long long)store->said.free_bytes, (unsigned long long)store->said.total_bytes,
-            (unsigned long long)store->said.stored_bytes,
-            (unsigned long long)(now_ms - store->beat_changed_ms) / 1000,
-            store->unreachable ? "true" : "false",
-            store->suspect_until_ms > now_ms ? "true" : "false");
-    }
-    (void)pthread_mutex_unlock(&cluster->guarded.mutex);
-    (void)fgw_buf_append_str(out, "]");
 }

@@ -84,16 +84,45 @@ struct fgw_cluster *fgw_cluster_new(const struct fgw_cluster_options *options);
 /* Valid as long as the cluster. */
 const struct fgw_placement *fgw_cluster_placement(struct fgw_cluster *cluster);
 /* Takes the store (a storage node) and loads the first map; in one go, may wait 12 s for another
- * store of the same node id. FGW_ERR_IN_USE: that one is alive (message names it); UNAVAILABLE and
+ * store of the same node id. FGW_ERR_IN_USE: that one is alive (message names it); CONFIG: this
+ * one was removed from the cluster; UNAVAILABLE and
  * other errors of the database: call again. */
 enum fgw_err fgw_cluster_join(struct fgw_cluster *cluster, struct fgw_error *error) FGW_MUST_CHECK;
 /* After join: the epoch taken; 0 for a proxy. */
 uint64_t fgw_cluster_epoch(const struct fgw_cluster *cluster);
+/* The database showed less than this store had seen before, within 7 days: nothing may be freed
+ * because of what it says. Any thread. */
+bool fgw_cluster_distrusts(struct fgw_cluster *cluster);
 /* Starts renewing and polling on worker 0. */
 void fgw_cluster_start(struct fgw_cluster *cluster);
 void fgw_cluster_stats(struct fgw_cluster *cluster, struct fgw_cluster_stats *out_stats);
 /* The stores, for `fgw status`: a JSON array, appended. */
 void fgw_cluster_json(struct fgw_cluster *cluster, struct fgw_buf *out);
+/* -- operations (fgw node): from a fiber of any worker, or of the one loop of a program that does
+ * nothing else and never calls start (options.workers NULL). Changes are conditional writes; an
+ * error's message is for people. ------------------------------------------------------------- */
+
+/* Reads the whole map and the beats; then again after wait_ms, if that is not 0: stores whose
+ * counters did not move meanwhile count as silent. For programs that did not watch. */
+enum fgw_err fgw_cluster_look(struct fgw_cluster *cluster, uint64_t wait_ms,
+                              struct fgw_error *error) FGW_MUST_CHECK;
+/* name: a node id, or at least 8 hex digits of a store id. NOT_FOUND, CONFLICT: not as it is now,
+ * the message says why. */
+enum fgw_err fgw_cluster_drain(struct fgw_cluster *cluster, const char *name, bool cancel,
+                               struct fgw_error *error) FGW_MUST_CHECK;
+/* Refuses while the store is a member of a set, unless `force`; *out_lost: sets of which no copy is
+ * left then. */
+enum fgw_err fgw_cluster_remove(struct fgw_cluster *cluster, const char *name, bool force,
+                                unsigned *out_lost, struct fgw_error *error) FGW_MUST_CHECK;
+/* Moves memberships of sets from the fullest stores to the emptiest, at most a quarter of a store's
+ * sets at a time. *out_moves: how many were begun. */
+enum fgw_err fgw_cluster_rebalance(struct fgw_cluster *cluster, unsigned *out_moves,
+                                   struct fgw_error *error) FGW_MUST_CHECK;
+/* Sets by how they are, and warnings: members of a JSON object, appended without its braces. */
+void fgw_cluster_sets_json(struct fgw_cluster *cluster, struct fgw_buf *out);
+/* What this store has seen before against what the database shows: a JSON object, appended. */
+void fgw_cluster_seen_json(struct fgw_cluster *cluster, struct fgw_buf *out);
+
 /* Ends what start began. Takes NULL. */
 void fgw_cluster_stop(struct fgw_cluster *cluster);
 /* After stop and after the CQL clients. Takes NULL. */

@@ -25,7 +25,8 @@ enum {
     CLUSTER_SILENT_MS = FGW_CLUSTER_BEAT_MS * 3 / 2, /* one that did not is looked after */
     CLUSTER_UNREACHABLE_MAX = 256,
     CLUSTER_WHY_SIZE = 160,
-    CLUSTER_SETTLE_MS = 3000 /* between seeing that a store joins and sending to it (walk.c) */
+    CLUSTER_SETTLE_MS = 3000, /* between seeing that a store joins and sending to it (walk.c) */
+    CLUSTER_DROP_MS = 2000 /* between reading that we are outside and giving up a hold (drop.c) */
 };
 
 /* What a store says of itself with each beat (docs/formats/cluster-tables.md). */
@@ -67,6 +68,7 @@ struct cluster_set {
     int32_t state;
     unsigned count;   /* full members */
     unsigned joining; /* behind them in `stores`: written to, not complete yet */
+    unsigned wanted;  /* members it should have; 0: as many as it has */
     uint32_t leaving; /* goes when those that join are complete; UINT32_MAX: nobody */
     uint32_t stores[FGW_PLACEMENT_MEMBERS_MAX]; /* indices; UINT32_MAX: unknown store */
 };
@@ -78,6 +80,7 @@ struct cluster_set_row {
     int32_t state;
     unsigned count;
     unsigned joining;
+    unsigned wanted;
     uint8_t members[FGW_PLACEMENT_MEMBERS_MAX][FGW_STORAGE_ID_SIZE];
     bool has_leaving;
     uint8_t leaving[FGW_STORAGE_ID_SIZE];
@@ -124,6 +127,17 @@ struct cluster_walk {
     uint64_t pace_ms; /* boot clock: when the bytes sent so far are paid for */
 };
 
+/* What the store remembers (seen.c); worker 0 only. */
+struct cluster_seen {
+    uint64_t epoch;
+    uint64_t map_version;
+    uint64_t distrust_until_ms; /* wall clock */
+    uint64_t epoch_before;      /* as they were at the last alarm */
+    uint64_t map_before;
+    uint64_t *sets;
+    size_t set_count;
+};
+
 struct fgw_cluster {
     struct fgw_cluster_options options;
     char *strings[5]; /* owned copies */
@@ -144,9 +158,11 @@ struct fgw_cluster {
     _Atomic uint64_t map_read_ms; /* boot clock: when the read behind the map was sent */
     _Atomic uint32_t sizes_wanted; /* by buckets: bit n: sets of n members */
     _Atomic bool sizes_lacking;    /* some of them are not there yet */
-    _Atomic bool reload; /* somebody met a set that is not in the map */
-    bool stopping;       /* worker 0 only */
+    _Atomic bool reload;          /* somebody met a set that is not in the map */
+    bool stopping;                /* worker 0 only */
     struct cluster_walk walk;
+    struct cluster_seen seen;
+    _Atomic uint64_t distrust_until_ms; /* = seen.distrust_until_ms */
     bool running;
     struct fgw_wait ended; /* of the fibers on worker 0 */
     char brake
@@ -198,6 +214,9 @@ enum fgw_err cluster_map_bump(struct fgw_cluster *cluster, struct fgw_error *err
 enum fgw_err cluster_make_sets(struct fgw_cluster *cluster, struct fgw_error *error) FGW_MUST_CHECK;
 /* A copy that stays as it is while others wait. */
 void cluster_map_copy(struct fgw_cluster *cluster, struct cluster_map *out);
+/* As the database shows it now, with what was seen of the stores. Any worker. */
+enum fgw_err cluster_map_fresh(struct fgw_cluster *cluster, struct cluster_map *out,
+                               struct fgw_error *error) FGW_MUST_CHECK;
 void cluster_map_deinit(struct cluster_map *map);
 struct cluster_store *cluster_map_store(const struct cluster_map *map, const uint8_t *id);
 const struct cluster_set *cluster_map_set(const struct cluster_map *map, uint64_t id);
@@ -248,6 +267,11 @@ struct cluster_step cluster_next_step(const struct cluster_map *map, const struc
 /* The best store to join in place of `leaving` (UINT32_MAX: of nobody); UINT32_MAX: none. Pure. */
 uint32_t cluster_candidate(const struct cluster_map *map, const struct cluster_set *set,
                            uint32_t leaving);
+/* How badly a store fits to the members that stay: hosts before zones; UINT32_MAX: it is one. */
+unsigned cluster_closeness(const struct cluster_map *map, const struct cluster_set *set,
+                           uint32_t leaving, uint32_t candidate);
+/* Active, answers, and has room. */
+bool cluster_can_join(const struct cluster_store *store);
 /* Of the room it could have, the share with our bytes. */
 double cluster_fill(const struct cluster_store *store);
 /* Steps on a row; start is false when somebody joins already. */
@@ -261,22 +285,42 @@ void cluster_row_finish(struct cluster_set_row *row);
 enum fgw_err cluster_copy(struct fgw_cluster *cluster, const struct fgw_storage_hold_seen *hold,
                           const struct fgw_remote_target *target, uint64_t *out_bytes,
                           struct fgw_error *error) FGW_MUST_CHECK;
+/* Ends an own hold that the metadata names on sets this store is not in, once their members have
+ * the blob. CANCELLED: not so any more. */
+enum fgw_err cluster_drop(struct fgw_cluster *cluster, const struct fgw_storage_hold_seen *hold,
+                          const struct fgw_cluster_named *named,
+                          struct fgw_error *error) FGW_MUST_CHECK;
 /* The fiber that copies; arg: the cluster. Signals cluster->ended. */
 void cluster_walk_run(void *arg);
+
+/* -- seen.c -------------------------------------------------------------------------------------- */
+
+enum fgw_err cluster_seen_load(struct fgw_cluster *cluster, struct fgw_error *error) FGW_MUST_CHECK;
+/* Raises the alarm when the database shows less than was seen. */
+void cluster_seen_check(struct fgw_cluster *cluster, uint64_t epoch, uint64_t map_version);
+/* The highest epoch this store ever had. */
+uint64_t cluster_seen_epoch(const struct fgw_cluster *cluster);
+/* Logs what is new in the map. */
+void cluster_seen_note(struct fgw_cluster *cluster);
+/* Sets the store was in and is no more; heap. */
+size_t cluster_seen_left(struct fgw_cluster *cluster, uint64_t **out_sets);
+/* They are given up. */
+void cluster_seen_forget(struct fgw_cluster *cluster, const uint64_t *sets, size_t count);
 
 /* -- plan.c: pure -------------------------------------------------------------------------------- */
 
 struct cluster_planned {
-    uint64_t id;
+    uint64_t id; /* of the first set of these stores */
     unsigned count;
+    unsigned wanted; /* so many sets of them: what moves later moves set by set */
     uint32_t stores[FGW_PLACEMENT_MEMBERS_MAX];
 };
 /* The sets for the active stores of a map, members in different zones, else hosts, else stores. The
  * same stores give the same sets with the same ids, whoever plans. *out_sets: heap, sorted by id. */
 void cluster_plan_sets(const struct cluster_map *map, unsigned replicas,
                        struct cluster_planned **out_sets, size_t *out_count);
-/* The id of the next set of the same stores, when the one before has other members by now. */
-uint64_t cluster_set_id(uint64_t first, unsigned generation);
+/* The id of a further set of the same stores (number 0: the first). */
+uint64_t cluster_set_id(uint64_t first, unsigned number);
 /* Those of `replicas` members, and of each other size whose bit (1 << size) is set in `sizes`. */
 void cluster_plan_all(const struct cluster_map *map, unsigned replicas, uint32_t sizes,
                       struct cluster_planned **out_sets, size_t *out_count);

@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "cluster/cluster_internal.h"
 
-enum { BUMP_TRIES = 20, GENERATIONS = 16, DATA_MAX = 256 * 1024 };
+enum { BUMP_TRIES = 20, SETS_OF_STORES_MAX = 4096, DATA_MAX = 256 * 1024 };
 
 void cluster_map_deinit(struct cluster_map *map)
 {
@@ -153,6 +153,7 @@ static enum fgw_err read_set(const struct fgw_cql_result *result, const struct c
     out->epoch = (uint64_t)epoch;
     out->count = row.count;
     out->joining = row.joining;
+    out->wanted = row.wanted;
     out->leaving = row.has_leaving ? index_of(map, row.leaving) : UINT32_MAX;
     for (unsigned i = 0; i < row.count + row.joining; i++) {
         out->stores[i] = index_of(map, row.members[i]);
@@ -203,12 +204,12 @@ static enum fgw_err load_sets(struct fgw_cluster *cluster, struct cluster_map *m
     return err;
 }
 
-static enum fgw_err read_version(struct fgw_cluster *cluster, uint64_t *out_version,
+static enum fgw_err read_version(struct fgw_cluster *cluster, bool serial, uint64_t *out_version,
                                  struct fgw_error *error)
 {
     struct fgw_cql_result *result;
     int64_t version = 0;
-    enum fgw_err err = cluster_execute(cluster, STATEMENT_MAP, NULL, 0, false, &result, error);
+    enum fgw_err err = cluster_execute(cluster, STATEMENT_MAP, NULL, 0, serial, &result, error);
     if (err == FGW_OK) {
         if (fgw_cql_result_next(result)) {
             err = fgw_cql_get_bigint(result, "version", &version);
@@ -246,11 +247,77 @@ static void carry_over(const struct cluster_map *from, struct cluster_map *to)
     }
 }
 
+/* Older than ours: not a replica that lags behind, but a database that was restored; it counts. */
+static enum fgw_err face_older(struct fgw_cluster *cluster, struct cluster_map *map,
+                               struct fgw_error *error)
+{
+    uint64_t known = cluster->guarded.map.version;
+    enum fgw_err err = read_version(cluster, true, &map->version, error);
+    if (err == FGW_OK && map->version < known) {
+        fgw_log_error("cluster",
+                      "the map in the database is older (%llu) than the one known (%llu): was the "
+                      "database restored?",
+                      (unsigned long long)map->version, (unsigned long long)known);
+        if (cluster->options.storage != NULL) {
+            cluster_seen_check(cluster, UINT64_MAX, map->version);
+        }
+    }
+    return err;
+}
+
+static enum fgw_err load_map(struct fgw_cluster *cluster, struct cluster_map *map,
+                             struct fgw_error *error)
+{
+    enum fgw_err err = load_stores(cluster, map, error);
+    if (err == FGW_OK) {
+        err = load_sets(cluster, map, error);
+    }
+    if (err != FGW_OK) {
+        cluster_map_deinit(map);
+    }
+    return err;
+}
+
+enum fgw_err cluster_map_fresh(struct fgw_cluster *cluster, struct cluster_map *out,
+                               struct fgw_error *error)
+{
+    struct cluster_map map = {0};
+    enum fgw_err err = read_version(cluster, true, &map.version, error);
+    if (err == FGW_OK) {
+        err = load_map(cluster, &map, error);
+    }
+    if (err == FGW_OK) {
+        (void)pthread_mutex_lock(&cluster->guarded.mutex);
+        carry_over(&cluster->guarded.map, &map);
+        (void)pthread_mutex_unlock(&cluster->guarded.mutex);
+        *out = map;
+    }
+    return err;
+}
+
+/* The map takes the new one's place. */
+static void swap_in(struct fgw_cluster *cluster, struct cluster_map *map)
+{
+    (void)pthread_mutex_lock(&cluster->guarded.mutex);
+    carry_over(&cluster->guarded.map, map);
+    struct cluster_map old = cluster->guarded.map;
+    cluster->guarded.map = *map;
+    (void)pthread_mutex_unlock(&cluster->guarded.mutex);
+    if (old.version != map->version) {
+        fgw_log_info("cluster", "map version %llu: %zu stores, %zu sets",
+                     (unsigned long long)map->version, map->store_count, map->set_count);
+    }
+    cluster_map_deinit(&old);
+}
+
 enum fgw_err cluster_map_refresh(struct fgw_cluster *cluster, bool force, struct fgw_error *error)
 {
     struct cluster_map map = {0};
     uint64_t sent_ms = fgw_clock_boot_ms();
-    enum fgw_err err = read_version(cluster, &map.version, error);
+    enum fgw_err err = read_version(cluster, false, &map.version, error);
+    if (err == FGW_OK && map.version < cluster->guarded.map.version) {
+        err = face_older(cluster, &map, error);
+    }
     if (err == FGW_OK && !force && map.version == cluster->guarded.map.version) {
         cluster->map_read_ms = sent_ms;
         return FGW_OK;
@@ -258,34 +325,12 @@ enum fgw_err cluster_map_refresh(struct fgw_cluster *cluster, bool force, struct
     if (err != FGW_OK) {
         return err;
     }
-    if (map.version < cluster->guarded.map.version) {
-        fgw_log_error("cluster",
-                      "the map in the database is older (%llu) than the one known "
-                      "(%llu): was the database restored?",
-                      (unsigned long long)map.version,
-                      (unsigned long long)cluster->guarded.map.version);
-        return FGW_OK;
-    }
-    err = load_stores(cluster, &map, error);
+    err = load_map(cluster, &map, error);
     if (err == FGW_OK) {
-        err = load_sets(cluster, &map, error);
+        swap_in(cluster, &map);
+        cluster->map_read_ms = sent_ms;
     }
-    if (err != FGW_OK) {
-        cluster_map_deinit(&map);
-        return err;
-    }
-    (void)pthread_mutex_lock(&cluster->guarded.mutex);
-    carry_over(&cluster->guarded.map, &map);
-    struct cluster_map old = cluster->guarded.map;
-    cluster->guarded.map = map;
-    (void)pthread_mutex_unlock(&cluster->guarded.mutex);
-    cluster->map_read_ms = sent_ms;
-    if (old.version != map.version) {
-        fgw_log_info("cluster", "map version %llu: %zu stores, %zu sets",
-                     (unsigned long long)map.version, map.store_count, map.set_count);
-    }
-    cluster_map_deinit(&old);
-    return FGW_OK;
+    return err;
 }
 
 /* -- changing ------------------------------------------------------------------------------------ */
@@ -296,7 +341,7 @@ enum fgw_err cluster_map_bump(struct fgw_cluster *cluster, struct fgw_error *err
     for (unsigned attempt = 0; attempt < BUMP_TRIES; attempt++) {
         uint64_t version = 0;
         bool applied = false;
-        enum fgw_err err = read_version(cluster, &version, error);
+        enum fgw_err err = read_version(cluster, false, &version, error);
         if (err == FGW_OK && version == 0) {
             err = cluster_change(cluster, STATEMENT_MAP_INSERT, NULL, 0, &applied, error);
         } else if (err == FGW_OK) {
@@ -320,7 +365,7 @@ static enum fgw_err insert_set(struct fgw_cluster *cluster, const struct cluster
                                struct fgw_error *error)
 {
     struct fgw_buf data;
-    struct cluster_set_row row = {.count = set->count};
+    struct cluster_set_row row = {.count = set->count, .wanted = cluster->options.replicas};
     fgw_buf_init(&data, DATA_MAX);
     for (unsigned i = 0; i < set->count; i++) {
         memcpy(row.members[i], map->stores[set->stores[i]].id, FGW_STORAGE_ID_SIZE);
@@ -346,21 +391,28 @@ static bool same_members(const struct cluster_set *set, const struct cluster_pla
     return same;
 }
 
-/* Sets keep their ids when members change: then the stores planned get a set of the next
- * generation. 0: there is one with these members. */
-static uint64_t id_to_make(const struct cluster_map *map, const struct cluster_planned *planned)
+/* Makes those that are missing. Sets keep their ids when members change: numbers under which other
+ * stores are by now are passed over. */
+static enum fgw_err make_planned(struct fgw_cluster *cluster, const struct cluster_map *map,
+                                 const struct cluster_planned *planned, bool *out_changed,
+                                 struct fgw_error *error)
 {
-    for (unsigned generation = 0; generation < GENERATIONS; generation++) {
-        uint64_t id = cluster_set_id(planned->id, generation);
+    unsigned have = 0;
+    enum fgw_err err = FGW_OK;
+    for (unsigned number = 0;
+         number < SETS_OF_STORES_MAX && have < planned->wanted && err == FGW_OK; number++) {
+        bool applied = false;
+        uint64_t id = cluster_set_id(planned->id, number);
         const struct cluster_set *set = cluster_map_set(map, id);
         if (set == NULL) {
-            return id;
-        }
-        if (set->state == CLUSTER_SET_OPEN && same_members(set, planned)) {
-            return 0;
+            err = insert_set(cluster, map, planned, id, &applied, error);
+            *out_changed = true;
+            have++;
+        } else {
+            have += set->state == CLUSTER_SET_OPEN && same_members(set, planned);
         }
     }
-    return 0;
+    return err;
 }
 
 /* Only worker 0 replaces the map, in the fiber that runs this: reading it needs no lock. */
@@ -373,12 +425,7 @@ enum fgw_err cluster_make_sets(struct fgw_cluster *cluster, struct fgw_error *er
     const struct cluster_map *map = &cluster->guarded.map;
     cluster_plan_all(map, cluster->options.replicas, cluster->sizes_wanted, &planned, &count);
     for (size_t i = 0; i < count && err == FGW_OK; i++) {
-        bool applied = false;
-        uint64_t id = id_to_make(map, &planned[i]);
-        if (id != 0) {
-            err = insert_set(cluster, map, &planned[i], id, &applied, error);
-            changed = true;
-        }
+        err = make_planned(cluster, map, &planned[i], &changed, error);
     }
     fgw_xfree(planned);
     if (changed) {

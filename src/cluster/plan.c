@@ -89,9 +89,9 @@ static void name_set(const struct cluster_map *map, struct cluster_planned *set)
     set->id = (hash & INT64_MAX) | 1; /* a bigint, and never 0 */
 }
 
-uint64_t cluster_set_id(uint64_t first, unsigned generation)
+uint64_t cluster_set_id(uint64_t first, unsigned number)
 {
-    return generation == 0 ? first : (XXH64(&first, sizeof first, generation) & INT64_MAX) | 1;
+    return number == 0 ? first : (XXH64(&first, sizeof first, number) & INT64_MAX) | 1;
 }
 
 void cluster_plan_sets(const struct cluster_map *map, unsigned replicas,
@@ -114,7 +114,10 @@ void cluster_plan_sets(const struct cluster_map *map, unsigned replicas,
     qsort(sets, rounds, sizeof *sets, compare_id);
     for (size_t i = 0; i < rounds; i++) {
         if (i == 0 || sets[i].id != sets[count - 1].id) {
-            sets[count++] = sets[i];
+            sets[count] = sets[i];
+            sets[count++].wanted = 1;
+        } else {
+            sets[count - 1].wanted++;
         }
     }
     *out_sets = sets;

@@ -139,18 +139,15 @@ static enum cluster_node_state back_state(int32_t state)
 }
 
 static enum fgw_err write_epoch(struct fgw_cluster *cluster, const struct own_row *seen,
-                                bool *out_applied, struct fgw_error *error)
+                                uint64_t next, bool *out_applied, struct fgw_error *error)
 {
     const struct fgw_cluster_options *options = &cluster->options;
     int32_t state = (int32_t)back_state(seen->state);
-    struct fgw_cql_value values[] = {fgw_cql_bigint((int64_t)seen->epoch + 1),
-                                     fgw_cql_str(options->node_id),
-                                     fgw_cql_str(options->zone),
-                                     fgw_cql_str(options->host),
-                                     fgw_cql_str(options->url),
-                                     fgw_cql_int(state),
-                                     fgw_cql_uuid(cluster->store_id),
-                                     fgw_cql_bigint((int64_t)seen->epoch)};
+    struct fgw_cql_value values[] = {
+        fgw_cql_bigint((int64_t)next),   fgw_cql_str(options->node_id),
+        fgw_cql_str(options->zone),      fgw_cql_str(options->host),
+        fgw_cql_str(options->url),       fgw_cql_int(state),
+        fgw_cql_uuid(cluster->store_id), fgw_cql_bigint((int64_t)seen->epoch)};
     return seen->epoch == 0
                ? cluster_change(cluster, STATEMENT_NODE_INSERT, values, 7, out_applied, error)
                : cluster_change(cluster, STATEMENT_NODE_TAKE, values, 8, out_applied, error);
@@ -173,11 +170,15 @@ static enum fgw_err try_take(struct fgw_cluster *cluster, bool *out_taken, struc
     if (err == FGW_OK && seen.state == CLUSTER_REMOVED) {
         return refuse_removed(error);
     }
+    uint64_t next = 0;
     if (err == FGW_OK) {
-        err = write_epoch(cluster, &seen, &applied, error);
+        cluster_seen_check(cluster, seen.epoch, cluster->guarded.map.version);
+        next = cluster_seen_epoch(cluster);
+        next = (seen.epoch > next ? seen.epoch : next) + 1;
+        err = write_epoch(cluster, &seen, next, &applied, error);
     }
     if (err == FGW_OK && applied) {
-        cluster->epoch = seen.epoch + 1;
+        cluster->epoch = next;
         cluster->last_renewed_ms = sent_ms;
         *out_taken = true;
     }
@@ -241,9 +242,6 @@ void cluster_renew(struct fgw_cluster *cluster)
     } else if (row.epoch > cluster->epoch) {
         cluster->options.fenced(cluster->options.context, row.epoch);
     } else {
-        fgw_log_error("cluster",
-                      "the registry knows epoch %llu of this store, older than ours "
-                      "(%llu): was the database restored?",
-                      (unsigned long long)row.epoch, (unsigned long long)cluster->epoch);
+        cluster_seen_check(cluster, row.epoch, UINT64_MAX);
     }
 }

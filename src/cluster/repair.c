@@ -18,18 +18,17 @@ static bool is_gone(const struct cluster_store *store)
 
 /* -- who joins: pure ----------------------------------------------------------------------------- */
 
-/* How badly a store fits to the members that stay: hosts before zones. */
-static unsigned closeness(const struct cluster_map *map, const struct cluster_set *set,
-                          uint32_t leaving, uint32_t candidate)
+unsigned cluster_closeness(const struct cluster_map *map, const struct cluster_set *set,
+                           uint32_t leaving, uint32_t candidate)
 {
     unsigned worst = 0;
     for (unsigned i = 0; i < set->count + set->joining; i++) {
         uint32_t member = set->stores[i];
-        if (member == candidate) {
-            return UINT32_MAX;
-        }
         if (member == leaving || member == UINT32_MAX) {
             continue;
+        }
+        if (member == candidate) {
+            return UINT32_MAX;
         }
         bool zone = strcmp(map->stores[member].zone, map->stores[candidate].zone) == 0;
         bool host = zone && strcmp(map->stores[member].host, map->stores[candidate].host) == 0;
@@ -56,7 +55,7 @@ static unsigned sets_of(const struct cluster_map *map, uint32_t store)
     return count;
 }
 
-static bool can_join(const struct cluster_store *store)
+bool cluster_can_join(const struct cluster_store *store)
 {
     return store->state == CLUSTER_ACTIVE && !store->unreachable &&
            (store->said.flags & (CLUSTER_BEAT_BELOW_RESERVE | CLUSTER_BEAT_READ_ONLY)) == 0;
@@ -69,10 +68,10 @@ uint32_t cluster_candidate(const struct cluster_map *map, const struct cluster_s
     unsigned best_close = UINT32_MAX;
     double best_load = 0;
     for (uint32_t i = 0; i < map->store_count; i++) {
-        unsigned close = closeness(map, set, leaving, i);
+        unsigned close = cluster_closeness(map, set, leaving, i);
         /* the fullest last; among equals the one with the fewest sets */
         double load = cluster_fill(&map->stores[i]) + 0.001 * sets_of(map, i);
-        if (can_join(&map->stores[i]) && close != UINT32_MAX &&
+        if (i != leaving && cluster_can_join(&map->stores[i]) && close != UINT32_MAX &&
             (close < best_close || (close == best_close && load < best_load))) {
             best = i;
             best_close = close;
@@ -117,6 +116,16 @@ static uint32_t to_replace(const struct cluster_map *map, const struct cluster_s
     return found;
 }
 
+static bool is_complete(const struct cluster_map *map, const struct cluster_set *set)
+{
+    for (unsigned i = 0; i < set->count; i++) {
+        if (set->stores[i] == UINT32_MAX || map->stores[set->stores[i]].state != CLUSTER_ACTIVE) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* Has every member that is there copied what it holds to those that join? */
 static bool is_copied(const struct cluster_map *map, const struct cluster_set *set)
 {
@@ -157,7 +166,9 @@ struct cluster_step cluster_next_step(const struct cluster_map *map, const struc
         return step;
     }
     step.leaving = to_replace(map, set);
-    if (step.leaving != UINT32_MAX) {
+    /* it was made when there were fewer stores */
+    bool grows = step.leaving == UINT32_MAX && set->count < set->wanted && is_complete(map, set);
+    if (step.leaving != UINT32_MAX || grows) {
         step.joining = cluster_candidate(map, set, step.leaving);
         step.kind = step.joining == UINT32_MAX ? CLUSTER_STEP_NONE : CLUSTER_STEP_START;
     }
@@ -215,7 +226,9 @@ static bool change_row(const struct cluster_map *map, const struct cluster_step 
 {
     switch (step->kind) {
     case CLUSTER_STEP_START:
-        return cluster_row_start(row, map->stores[step->joining].id, map->stores[step->leaving].id);
+        return cluster_row_start(row, map->stores[step->joining].id,
+                                 step->leaving == UINT32_MAX ? NULL
+                                                             : map->stores[step->leaving].id);
     case CLUSTER_STEP_CANCEL:
         cluster_row_cancel(row);
         return true;
@@ -278,7 +291,8 @@ static bool may_start(const struct fgw_cluster *cluster, const struct cluster_ma
     for (size_t i = 0; i < map->store_count; i++) {
         down[i] = map->stores[i].unreachable;
     }
-    bool repair = step->kind == CLUSTER_STEP_START && is_gone(&map->stores[step->leaving]);
+    bool repair = step->kind == CLUSTER_STEP_START && step->leaving != UINT32_MAX &&
+                  is_gone(&map->stores[step->leaving]);
     bool may = !repair || (cluster_is_trusted(cluster, why, sizeof why) &&
                            !cluster_too_many_down(map, down, why, sizeof why));
     fgw_xfree(down);

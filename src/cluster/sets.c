@@ -4,7 +4,7 @@
 #include "base/tlv.h"
 #include "cluster/cluster_internal.h"
 
-enum { TAG_MEMBER = 1, TAG_JOINING = 3, TAG_LEAVING = 4, DATA_MAX = 64 * 1024 };
+enum { TAG_MEMBER = 1, TAG_JOINING = 3, TAG_LEAVING = 4, TAG_WANTED = 6, DATA_MAX = 64 * 1024 };
 
 static enum fgw_err add_member(struct cluster_set_row *row, const struct fgw_tlv_item *item)
 {
@@ -17,6 +17,17 @@ static enum fgw_err add_member(struct cluster_set_row *row, const struct fgw_tlv
     row->count += item->tag == TAG_MEMBER;
     row->joining += item->tag == TAG_JOINING;
     return FGW_OK;
+}
+
+static enum fgw_err take_wanted(struct cluster_set_row *row, struct fgw_bytes value)
+{
+    uint64_t wanted;
+    enum fgw_err err = fgw_tlv_u64(value, &wanted);
+    if (err == FGW_OK) {
+        row->wanted =
+            wanted < FGW_PLACEMENT_MEMBERS_MAX ? (unsigned)wanted : FGW_PLACEMENT_MEMBERS_MAX;
+    }
+    return err;
 }
 
 enum fgw_err cluster_set_decode(struct fgw_bytes data, struct cluster_set_row *out)
@@ -32,6 +43,8 @@ enum fgw_err cluster_set_decode(struct fgw_bytes data, struct cluster_set_row *o
         } else if (item.tag == TAG_LEAVING && item.value.len == FGW_STORAGE_ID_SIZE) {
             row.has_leaving = true;
             memcpy(row.leaving, item.value.ptr, FGW_STORAGE_ID_SIZE);
+        } else if (item.tag == TAG_WANTED) {
+            err = take_wanted(&row, item.value);
         } else if (fgw_tlv_critical(item.tag)) {
             err = FGW_ERR_NEWER_VERSION;
         } else {
@@ -57,6 +70,9 @@ void cluster_set_encode(const struct cluster_set_row *row, struct fgw_buf *out)
     }
     if (row->has_leaving) {
         fgw_tlv_put(out, TAG_LEAVING, fgw_bytes(row->leaving, FGW_STORAGE_ID_SIZE));
+    }
+    if (row->wanted > 0) {
+        fgw_tlv_put_u64(out, TAG_WANTED, row->wanted);
     }
     (void)fgw_buf_append(out, fgw_buf_bytes(&row->carried));
 }

@@ -27,6 +27,9 @@ struct pass {
     struct fgw_cluster *cluster;
     struct job *jobs;
     size_t job_count;
+    uint64_t *left; /* sets this store has left */
+    size_t left_count;
+    bool left_failed;
     /* of the batch under work */
     const struct fgw_storage_hold_seen *holds;
     size_t hold_count;
@@ -86,6 +89,13 @@ static void find_jobs(struct fgw_cluster *cluster, struct pass *pass)
         }
     }
     cluster_map_deinit(&map);
+    pass->left_count = fgw_cluster_distrusts(cluster) ? 0 : cluster_seen_left(cluster, &pass->left);
+}
+
+static void free_jobs(struct pass *pass)
+{
+    fgw_xfree(pass->jobs);
+    fgw_xfree(pass->left);
 }
 
 /* What is done is told as long as the set waits for it. */
@@ -186,6 +196,39 @@ static bool names(const struct fgw_cluster_named *named, uint64_t set)
     return named->any_set;
 }
 
+/* Is this store in any of the sets, or may be soon? Unknown sets count. */
+static bool is_here(struct fgw_cluster *cluster, const struct fgw_cluster_named *named)
+{
+    bool here = named->any_set;
+    struct fgw_placement_set *set = fgw_xmalloc(sizeof *set);
+    for (unsigned i = 0; i < named->count && !here; i++) {
+        here = cluster_resolve(cluster, named->sets[i], set) != FGW_OK;
+        for (unsigned k = 0; k < set->count && !here; k++) {
+            here = set->members[k].local;
+        }
+    }
+    fgw_xfree(set);
+    return here;
+}
+
+/* Of a set this store has left: the members have it, then it goes. */
+static void give_up(struct pass *pass, const struct fgw_storage_hold_seen *hold,
+                    const struct fgw_cluster_named *named)
+{
+    struct fgw_error error;
+    fgw_error_init(&error);
+    enum fgw_err err = cluster_drop(pass->cluster, hold, named, &error);
+    if (err == FGW_OK) {
+        pass->cluster->walk.dropped++;
+        return;
+    }
+    if (!pass->left_failed && err != FGW_ERR_CANCELLED) {
+        fgw_log_warn("cluster", "a blob of a set this store has left is kept: %s",
+                     fgw_error_message(&error));
+    }
+    pass->left_failed = true;
+}
+
 static void settle(struct pass *pass, const struct fgw_storage_hold_seen *hold)
 {
     struct fgw_cluster_named named = {0};
@@ -203,7 +246,12 @@ static void settle(struct pass *pass, const struct fgw_storage_hold_seen *hold)
             }
         }
     }
-    pass->cluster->walk.failed += err != FGW_OK;
+    if (err != FGW_OK) {
+        pass->cluster->walk.failed++;
+        pass->left_failed = true;
+    } else if (pass->left_count > 0 && named.live && !is_here(pass->cluster, &named)) {
+        give_up(pass, hold, &named);
+    }
 }
 
 static void run_lane(void *arg)
@@ -221,6 +269,9 @@ static void run_lane(void *arg)
 
 static bool any_current(struct pass *pass)
 {
+    if (pass->left_count > 0 && !pass->cluster->stopping) {
+        return true;
+    }
     for (size_t i = 0; i < pass->job_count; i++) {
         if (is_current(pass->cluster, &pass->jobs[i])) {
             return true;
@@ -283,15 +334,26 @@ static bool run_pass(struct pass *pass)
     walk->running = true;
     bool all = walk_all(pass);
     walk->running = false;
+    bool news = false;
     for (size_t i = 0; i < pass->job_count; i++) {
         if (all && !pass->jobs[i].failed) {
+            news = true;
             note_done(pass->cluster, &pass->jobs[i]);
         }
         clean = clean && !pass->jobs[i].failed;
     }
+    if (news) {
+        cluster_beat(pass->cluster);
+    }
+    if (all && !pass->left_failed && pass->left_count > 0) {
+        cluster_seen_forget(pass->cluster, pass->left, pass->left_count);
+    }
+    clean = clean && !pass->left_failed;
     if (all) {
-        fgw_log_info("cluster", "looked at %llu holds for %zu sets in %llu ms, %llu not settled",
-                     (unsigned long long)walk->looked, pass->job_count,
+        fgw_log_info("cluster",
+                     "looked at %llu holds for %zu sets that somebody joins and %zu left, in %llu "
+                     "ms, %llu not settled",
+                     (unsigned long long)walk->looked, pass->job_count, pass->left_count,
                      (unsigned long long)(fgw_clock_boot_ms() - began_ms),
                      (unsigned long long)walk->failed);
     }
@@ -313,15 +375,16 @@ void cluster_walk_run(void *arg)
         struct pass pass;
         forget_done(cluster);
         find_jobs(cluster, &pass);
-        if (pass.job_count > 0) {
+        if (pass.job_count > 0 || pass.left_count > 0) {
             /* and in this time the other sets that lost the same store come along */
             rest(cluster, CLUSTER_SETTLE_MS);
-            fgw_xfree(pass.jobs);
+            free_jobs(&pass);
             find_jobs(cluster, &pass);
             rest(cluster, CLUSTER_SETTLE_MS);
         }
-        bool clean = pass.job_count == 0 || run_pass(&pass);
-        fgw_xfree(pass.jobs);
+        bool idle = pass.job_count == 0 && pass.left_count == 0;
+        bool clean = idle || run_pass(&pass);
+        free_jobs(&pass);
         rest(cluster, clean ? IDLE_MS : AFTER_FAILURE_MS);
     }
     fgw_wait_signal(&cluster->ended);

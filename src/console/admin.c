@@ -511,6 +511,15 @@ static int on_collection(struct call *call, const char *method, struct fgw_bytes
     return refuse(call, 404, "NotFound", "no such call");
 }
 
+static int on_nodes(struct call *call, const char *method, struct fgw_bytes name,
+                    struct fgw_bytes verb)
+{
+    const struct fgw_admin *admin = call->admin;
+    return admin->nodes == NULL
+               ? refuse(call, 404, "NotFound", "this process is in no cluster")
+               : admin->nodes(admin->nodes_context, method, name, verb, call->body, &call->answer);
+}
+
 static const struct fgw_admin_extra *find_extra(const struct fgw_admin *admin,
                                                 struct fgw_bytes kind)
 {
@@ -555,6 +564,8 @@ int fgw_admin_execute(struct fgw_admin *admin, const char *method, struct fgw_by
         bool item = fgw_bytes_split(&rest, '/', &name) && name.len > 0;
         if (item && fgw_uri_decode(&call.arena, name, false, &name) != FGW_OK) {
             status = refuse(&call, 400, "InvalidArgument", "the path cannot be decoded");
+        } else if (fgw_bytes_eq_str(kind, "nodes")) {
+            status = on_nodes(&call, method, name, rest);
         } else {
             status = dispatch(&call, method, kind, item ? name : fgw_bytes(NULL, 0), rest);
         }

@@ -12,6 +12,11 @@
  *   POST   /admin/keys/KEY/disable, /enable
  *   GET    /admin/buckets, /admin/buckets/NAME
  *   POST   /admin/buckets                    {"name","owner","shards","replicas"}
+ *   GET    /admin/nodes                      {"nodes":[...],"sets":...,"warnings":[...]}
+ *   POST   /admin/nodes                      {"do":"rebalance"}
+ *   POST   /admin/nodes/NAME/drain           {"cancel":true} takes it back
+ *   POST   /admin/nodes/NAME/remove          {"force":true}
+ *   POST   /admin/nodes/self/reconcile       {"cursor"}: what the store has and the metadata does not
  *   GET    /admin/status
  *   and those of admin_storage.h and of extras
  * Errors: {"error":CODE,"message":TEXT} with a 4xx or 5xx status.
@@ -26,6 +31,11 @@
 
 /* Adds members to the status document. */
 typedef void fgw_admin_status_fn(void *context, json_t *status);
+
+/* Executes a call below /admin/nodes; name and verb may be empty. Returns the HTTP status, the answer
+ * in *out_answer. */
+typedef int fgw_admin_nodes_fn(void *context, const char *method, struct fgw_bytes name,
+                               struct fgw_bytes verb, const json_t *body, json_t **out_answer);
 
 /* Calls below /admin/KIND that another part of the process executes. Runs in a fiber; returns the
  * HTTP status, *out_answer is a new reference. */
@@ -50,6 +60,8 @@ struct fgw_admin {
     const char *region;
     fgw_admin_status_fn *status; /* may be NULL */
     void *status_context;
+    fgw_admin_nodes_fn *nodes; /* NULL: no cluster */
+    void *nodes_context;
     const struct fgw_admin_extra *extras; /* live as long as the admin */
     size_t extra_count;
 };

@@ -219,7 +219,7 @@ static bool is_wasteful(const struct fgw_storage *storage, const struct group *g
     return group->bytes >= enough && dead >= group->bytes / 100 * dead_percent(storage);
 }
 
-static enum fgw_err leave_log_group(struct fgw_storage *storage, uint64_t id)
+enum fgw_err fgw_compact_leave_log_group(struct fgw_storage *storage, uint64_t id)
 {
     struct fgw_buf nothing;
     fgw_buf_init(&nothing, 0);
@@ -242,7 +242,7 @@ static enum fgw_err seal_wasteful(struct fgw_storage *storage, const struct grou
         if (group->row.kind == FGW_GROUP_BULK && fgw_bulk_busy(storage->bulk, group->id)) {
             fgw_bulk_seal(storage->bulk, group->id);
         } else if (group->id == stats.log_group) {
-            err = leave_log_group(storage, group->id);
+            err = fgw_compact_leave_log_group(storage, group->id);
         }
     }
     return err;

@@ -76,4 +76,7 @@ struct fgw_compact_slice {
 enum fgw_err fgw_compact_read(struct fgw_storage *storage,
                               struct fgw_compact_slice *slice) FGW_MUST_CHECK;
 
+/* The log goes on in a new group if it still is in this one. From a fiber. */
+enum fgw_err fgw_compact_leave_log_group(struct fgw_storage *storage, uint64_t id) FGW_MUST_CHECK;
+
 #endif

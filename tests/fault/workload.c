@@ -20,8 +20,7 @@
 enum { FIBERS = 3, KEYS = 5, KEY_SIZE = 24 };
 
 static enum fgw_err always_live(void *context, const struct fgw_storage_owner *owner,
-                                const struct fgw_cid *root,
-                                enum fgw_storage_liveness *out_live)
+                                const struct fgw_cid *root, enum fgw_storage_liveness *out_live)
 {
     (void)context;
     (void)owner;
@@ -35,6 +34,7 @@ static void open_at(struct fixture *fixture, const char *path)
     *fixture = (struct fixture){.options = {.path = path,
                                             .min_free_bytes = 1,
                                             .group_size_bytes = 512 * 1024,
+                                            .dead_percent = 30,
                                             .checkpoint_bytes = 16 * 1024}};
     enum fgw_err err = fixture_try_open(fixture);
     if (err != FGW_OK) {

@@ -35,6 +35,7 @@ class Member:
         self.folder.mkdir(parents=True, exist_ok=True)
         self.log_path = self.folder / f"{verb}.log"
         self.process = None
+        self.url = f"http://127.0.0.1:{port}"  # under which others reach a storage node
 
     def settings(self):
         settings = {
@@ -52,7 +53,7 @@ class Member:
         }
         if self.verb == "kuri":
             settings["FGW_DATA"] = str(self.folder / "data")
-            settings["FGW_NODE_URL"] = f"http://127.0.0.1:{self.port}"
+            settings["FGW_NODE_URL"] = self.url
             settings["FGW_CQL_NODE_KEYSPACE"] = "none"
         return {**settings, **self.cluster.settings}
 
@@ -132,6 +133,18 @@ class Member:
                                                 f"127.0.0.1:{self.port}", headers, body))
             return connection.answer(method)
 
+    def fgw(self, *words, check=True):
+        """A verb of the command line about this process, with --json: (exit code, document)."""
+        environment = {"PATH": os.environ.get("PATH", ""), "FGW_LOG_FORMAT": "text",
+                       "FGW_ROOT_ACCESS_KEY": ACCESS_KEY, "FGW_ROOT_SECRET_KEY": SECRET_KEY}
+        where = (["--data", str(self.folder / "data")] if self.verb == "kuri" else
+                 ["--admin", f"http://127.0.0.1:{self.ops_port}"])
+        done = subprocess.run([self.cluster.binary, *words, *where, "--json"], env=environment,
+                              capture_output=True, text=True, timeout=120, check=False)
+        if check and done.returncode != 0:
+            raise ClusterError(f"fgw {' '.join(words)} ended with {done.returncode}: {done.stderr}")
+        return done.returncode, json.loads(done.stdout) if done.stdout else done.stderr
+
     def metrics(self):
         connection = http.client.HTTPConnection("127.0.0.1", self.ops_port, timeout=5)
         try:
@@ -167,6 +180,12 @@ class Cluster:
                         for i in range(proxies)]
         self.nodes = [Member(self, f"kuri-{i + 1}", "kuri", next(ports), next(ports))
                       for i in range(nodes)]
+
+    def add_node(self):
+        """One more storage node; started by the caller."""
+        name = f"kuri-{len(self.nodes) + 1}"
+        self.nodes.append(Member(self, name, "kuri", free_port(), free_port()))
+        return self.nodes[-1]
 
     @property
     def members(self):

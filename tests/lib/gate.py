@@ -1,5 +1,5 @@
 """A door on the way to a server: forwards connections while open; shut, it refuses new ones and has
-closed those there were."""
+closed those there were; stalled, it keeps them and lets no byte through."""
 import contextlib
 import socket
 import threading
@@ -10,6 +10,8 @@ class Gate:
         host, port = target.rsplit(":", 1)
         self.target = (host, int(port))
         self.lock = threading.Lock()
+        self.flow = threading.Event()
+        self.flow.set()
         self.pairs = set()
         self.listener = None
         probe = socket.create_server(("127.0.0.1", 0))
@@ -22,11 +24,16 @@ class Gate:
         return f"127.0.0.1:{self.port}"
 
     def open(self):
+        self.flow.set()
         if self.listener is None:
             self.listener = socket.create_server(("127.0.0.1", self.port), backlog=64)
             threading.Thread(target=self._accept, args=(self.listener,), daemon=True).start()
 
+    def stall(self):
+        self.flow.clear()
+
     def shut(self):
+        self.flow.set()
         listener, self.listener = self.listener, None
         if listener is not None:
             with contextlib.suppress(OSError):
@@ -57,10 +64,10 @@ class Gate:
             for source, sink in (pair, pair[::-1]):
                 threading.Thread(target=self._pump, args=(source, sink), daemon=True).start()
 
-    @staticmethod
-    def _pump(source, sink):
+    def _pump(self, source, sink):
         try:
             while data := source.recv(65536):
+                self.flow.wait()
                 sink.sendall(data)
         except OSError:
             pass

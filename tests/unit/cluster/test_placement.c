@@ -47,6 +47,33 @@ static void take_plan(struct cluster_map *map, unsigned replicas)
     fgw_xfree(planned);
 }
 
+static unsigned wanted_sets(const struct cluster_map *map, unsigned replicas)
+{
+    struct cluster_planned *planned;
+    size_t count;
+    unsigned wanted = 0;
+    cluster_plan_sets(map, replicas, &planned, &count);
+    for (size_t i = 0; i < count; i++) {
+        wanted += planned[i].wanted;
+    }
+    fgw_xfree(planned);
+    return wanted;
+}
+
+static void further_sets_of_the_same_stores_have_ids_of_their_own(void **state)
+{
+    (void)state;
+    uint64_t seen[100];
+    for (unsigned i = 0; i < 100; i++) {
+        seen[i] = cluster_set_id(77, i);
+        assert_true(seen[i] != 0 && seen[i] <= INT64_MAX);
+        for (unsigned k = 0; k < i; k++) {
+            assert_true(seen[k] != seen[i]);
+        }
+    }
+    assert_true(seen[0] == 77);
+}
+
 static void few_stores_make_small_sets(void **state)
 {
     (void)state;
@@ -64,7 +91,9 @@ static void few_stores_make_small_sets(void **state)
     cluster_map_deinit(&map);
     make_map(&map, THREE, 3);
     take_plan(&map, 2);
-    assert_int_equal(map.set_count, 3); /* every pair */
+    assert_int_equal(map.set_count, 3); /* every pair, several sets each */
+    assert_int_equal(wanted_sets(&map, 2), 3 * CLUSTER_SETS_PER_STORE / 2);
+    assert_int_equal(wanted_sets(&map, 1), 3 * CLUSTER_SETS_PER_STORE);
     cluster_map_deinit(&map);
 }
 
@@ -220,6 +249,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(few_stores_make_small_sets),
+        cmocka_unit_test(further_sets_of_the_same_stores_have_ids_of_their_own),
         cmocka_unit_test(members_are_in_different_domains),
         cmocka_unit_test(every_store_is_used_and_a_new_one_moves_little),
         cmocka_unit_test(suspects_and_full_stores_come_last),

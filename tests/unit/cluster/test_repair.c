@@ -125,6 +125,25 @@ static void steps_follow_each_other(void **state)
     cluster_map_deinit(&map);
 }
 
+static void a_set_made_of_too_few_stores_grows(void **state)
+{
+    (void)state;
+    static const char *const WHERE[] = {"a/h1", "a/h2"};
+    struct cluster_map map;
+    maps_make(&map, WHERE, 2);
+    maps_add_pair(&map, 0, UINT32_MAX);
+    map.sets[0].count = 1;
+    assert_int_equal(cluster_next_step(&map, &map.sets[0]).kind, CLUSTER_STEP_NONE);
+    map.sets[0].wanted = 2;
+    struct cluster_step step = cluster_next_step(&map, &map.sets[0]);
+    assert_int_equal(step.kind, CLUSTER_STEP_START);
+    assert_int_equal(step.joining, 1);
+    assert_int_equal(step.leaving, UINT32_MAX);
+    map.stores[1].state = CLUSTER_AWAY;
+    assert_int_equal(cluster_next_step(&map, &map.sets[0]).kind, CLUSTER_STEP_NONE);
+    cluster_map_deinit(&map);
+}
+
 static void nobody_left_means_nothing_is_done(void **state)
 {
     (void)state;
@@ -169,6 +188,7 @@ int main(void)
         cmocka_unit_test(broken_rows_are_refused),
         cmocka_unit_test(a_row_goes_through_a_repair),
         cmocka_unit_test(steps_follow_each_other),
+        cmocka_unit_test(a_set_made_of_too_few_stores_grows),
         cmocka_unit_test(nobody_left_means_nothing_is_done),
         cmocka_unit_test(the_best_store_joins),
     };
