@@ -226,6 +226,21 @@ static enum fgw_err named_sets(void *context, const struct fgw_storage_owner *ow
     return FGW_OK;
 }
 
+/* Stores with an https URL are verified against the system's authorities. */
+static int trust_stores(struct role *role)
+{
+    struct fgw_tls_context *tls;
+    struct fgw_error error;
+    fgw_error_init(&error);
+    enum fgw_err err = fgw_tls_client_new(NULL, &tls, &error);
+    if (err != FGW_OK) {
+        return fgw_exit_failed(err, &error);
+    }
+    fgw_remotes_set_tls(role->remotes, tls);
+    fgw_tls_unref(tls);
+    return FGW_EXIT_OK;
+}
+
 static void make_blobs(struct role *role)
 {
     const struct fgw_config *config = &role->config;
@@ -537,6 +552,9 @@ static int start(struct role *role)
     }
     if (exit_code == FGW_EXIT_OK) {
         make_blobs(role);
+        exit_code = trust_stores(role);
+    }
+    if (exit_code == FGW_EXIT_OK) {
         exit_code = open_database(role);
     }
     if (role->stopped) {
@@ -582,20 +600,12 @@ static void close_all(struct role *role)
     fgw_server_free(role->server);
 }
 
-/* What these roles cannot do yet is said, never passed over. */
-static int check_settings(const struct role *role)
+static void say_what_is_not_needed(const struct role *role)
 {
-    const struct fgw_config *config = &role->config;
-    if (role->storage_node && config->tls_cert != NULL) {
-        (void)fprintf(stderr, "fgw: error: FGW_TLS_CERT: the block API of a storage node is not "
-                              "served over TLS by this build; put TLS on the proxies\n");
-        return FGW_EXIT_USAGE;
-    }
-    if (config->backend_nodes.count > 0) {
+    if (role->config.backend_nodes.count > 0) {
         fgw_log_info("cluster", "FGW_BACKEND_NODES is not needed: the registry in the database "
                                 "names the nodes");
     }
-    return FGW_EXIT_OK;
 }
 
 static void take_secrets(struct role *role)
@@ -610,11 +620,9 @@ static void take_secrets(struct role *role)
 static int run(struct role *role)
 {
     take_secrets(role);
-    int exit_code = check_settings(role);
-    if (exit_code == FGW_EXIT_OK) {
-        exit_code =
-            fgw_server_start(&role->config, role->storage_node ? "kuri" : "proxy", &role->server);
-    }
+    say_what_is_not_needed(role);
+    int exit_code =
+        fgw_server_start(&role->config, role->storage_node ? "kuri" : "proxy", &role->server);
     if (role->server != NULL) {
         exit_code = start(role);
         if (exit_code == FGW_EXIT_OK && !role->stopped && role->job == NULL) {

@@ -86,7 +86,12 @@ static enum fgw_err authenticate(struct fgw_link *link, const struct fgw_placeme
 static enum fgw_err open_channel(struct fgw_link *link, const struct fgw_placement_member *member,
                                  struct fgw_bytes secret, struct fgw_error *error)
 {
+    if (member->tls && link->remotes->tls == NULL) {
+        return fgw_error_set(error, FGW_ERR_UNAVAILABLE, "The store at %s wants TLS.",
+                             member->address);
+    }
     struct fgw_connect_options options = {.address = member->address,
+                                          .tls = member->tls ? link->remotes->tls : NULL,
                                           .deadline_ms = fgw_loop_now_ms(fgw_loop_current()) +
                                                          FGW_REMOTE_CONNECT_MS};
     enum fgw_err err = fgw_connect(&options, &link->conn, error);
@@ -119,6 +124,7 @@ static struct fgw_link *new_link(struct fgw_remotes *remotes,
     fgw_list_init(&link->node);
     memcpy(link->store_id, member->store_id, sizeof link->store_id);
     memcpy(link->address, member->address, sizeof link->address);
+    link->tls = member->tls;
     fgw_buf_init(&link->request, 0);
     return link;
 }
@@ -167,7 +173,7 @@ static struct fgw_link *take_kept(struct fgw_remotes *remotes,
             fgw_list_remove(&link->node);
             /* nothing may come unasked: input here is the store's good-bye; an address that
              * changed is another process */
-            if (strcmp(link->address, member->address) == 0 &&
+            if (strcmp(link->address, member->address) == 0 && link->tls == member->tls &&
                 !fgw_channel_pending(&link->channel) && !fgw_conn_is_broken(link->conn)) {
                 link->reused = true;
                 return link;

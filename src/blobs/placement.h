@@ -12,6 +12,7 @@ struct fgw_placement_member {
     uint8_t store_id[FGW_STORAGE_ID_SIZE];
     uint64_t epoch;                           /* highest known of it */
     char address[FGW_PLACEMENT_ADDRESS_SIZE]; /* "host:port" of its block API; "" when unknown */
+    bool tls;                                 /* its address speaks TLS */
     bool local;                               /* this process's own store */
     bool suspect;                             /* failed lately: last choice */
     bool joining; /* not complete yet: written to, no copy that counts, read last */

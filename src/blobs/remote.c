@@ -16,6 +16,12 @@ struct fgw_remotes *fgw_remotes_new(unsigned workers, const struct fgw_bytes *se
     return remotes;
 }
 
+void fgw_remotes_set_tls(struct fgw_remotes *remotes, struct fgw_tls_context *tls)
+{
+    fgw_tls_unref(remotes->tls);
+    remotes->tls = fgw_tls_ref(tls);
+}
+
 void fgw_remotes_close_worker(struct fgw_remotes *remotes, unsigned index)
 {
     struct fgw_list *node;
@@ -28,6 +34,7 @@ void fgw_remotes_close_worker(struct fgw_remotes *remotes, unsigned index)
 void fgw_remotes_free(struct fgw_remotes *remotes)
 {
     if (remotes != NULL) {
+        fgw_tls_unref(remotes->tls);
         fgw_xfree(remotes->per_worker);
         fgw_xfree(remotes);
     }

@@ -11,6 +11,7 @@
 
 #include "blobs/placement.h"
 #include "blockapi/message.h"
+#include "net/tls.h"
 
 enum { FGW_REMOTE_CONNECT_MS = 1000, FGW_REMOTE_STALL_MS = 2000, FGW_REMOTE_ANSWER_MS = 60000 };
 
@@ -21,6 +22,8 @@ struct fgw_remote_reader;
 /* secrets: FGW_CLUSTER_SECRET, first = current; referenced as long as the result lives. */
 struct fgw_remotes *fgw_remotes_new(unsigned workers, const struct fgw_bytes *secrets,
                                     size_t secret_count);
+/* For stores that speak TLS: authorities to trust. Before the first request; takes a reference. */
+void fgw_remotes_set_tls(struct fgw_remotes *remotes, struct fgw_tls_context *tls);
 /* On each worker (in a fiber) before free: closes what is kept there. */
 void fgw_remotes_close_worker(struct fgw_remotes *remotes, unsigned index);
 /* Takes NULL. */

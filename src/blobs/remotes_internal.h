@@ -15,6 +15,7 @@ struct fgw_remotes_worker {
 struct fgw_remotes {
     const struct fgw_bytes *secrets;
     size_t secret_count;
+    struct fgw_tls_context *tls; /* for stores that speak it; NULL: none can be reached */
     unsigned workers;
     _Atomic bool closing;
     struct fgw_remotes_worker *per_worker;
@@ -28,6 +29,7 @@ struct fgw_link {
     struct fgw_channel channel;
     uint8_t store_id[FGW_STORAGE_ID_SIZE];
     char address[FGW_PLACEMENT_ADDRESS_SIZE];
+    bool tls;
     uint64_t idle_since_ms;
     bool reused;
     struct fgw_buf request;

@@ -154,6 +154,8 @@ struct fgw_blob_stage {
     uint64_t sent_bytes;   /* of them */
     uint64_t nodes_sent;
     unsigned restages;
+    uint8_t lost[FGW_PLACEMENT_MEMBERS_MAX][FGW_STORAGE_ID_SIZE]; /* stores that have left it */
+    unsigned lost_count;
     /* the block on its way */
     struct fgw_storage_block block;
     bool block_is_leaf;

@@ -5,12 +5,19 @@
 #include "base/log.h"
 #include "blobs/replicated_internal.h"
 
+enum { DRAWS = 24 };
+
 /* -- members of a stage -------------------------------------------------------------------------- */
 
 void fgw_stage_lane_failed(struct fgw_stage_lane *lane, enum fgw_err err,
                            const struct fgw_error *error)
 {
+    struct fgw_blob_stage *stage = lane->stage;
     lane->err = err;
+    if (err != FGW_ERR_CONFLICT && stage->lost_count < FGW_PLACEMENT_MEMBERS_MAX) {
+        memcpy(stage->lost[stage->lost_count++], fgw_member_of(&lane->member)->store_id,
+               FGW_STORAGE_ID_SIZE);
+    }
     FGW_REPLICATED_COUNT(lane->stage->replicated, members_failed);
     fgw_log_warn("blobs", "a store has left a write: %s",
                  error->message[0] != '\0' ? error->message : fgw_err_text(err));
@@ -64,11 +71,42 @@ void fgw_stage_close_lanes(struct fgw_blob_stage *stage)
     }
 }
 
-enum fgw_err fgw_stage_try_set(struct fgw_blob_stage *stage, const uint64_t *avoid, size_t avoided)
+static bool has_lost(const struct fgw_blob_stage *stage)
+{
+    for (unsigned i = 0; i < stage->set.count; i++) {
+        for (unsigned k = 0; k < stage->lost_count; k++) {
+            if (memcmp(stage->set.members[i].store_id, stage->lost[k], FGW_STORAGE_ID_SIZE) == 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* Placement knows which stores failed lately, not which of them failed this write: it is asked until it
+ * names a set without those. */
+static enum fgw_err draw_set(struct fgw_blob_stage *stage, const uint64_t *avoid, size_t avoided)
 {
     const struct fgw_placement *placement = stage->replicated->options.placement;
-    enum fgw_err err = placement->choose(placement->context, stage->replicas, avoid, avoided,
-                                         &stage->set, stage->error);
+    uint64_t shunned[FGW_REPLICATED_SETS_TRIED + DRAWS];
+    enum fgw_err err = FGW_ERR_UNAVAILABLE;
+    for (size_t i = 0; i < avoided; i++) {
+        shunned[i] = avoid[i];
+    }
+    for (unsigned draw = 0; draw < DRAWS; draw++) {
+        err = placement->choose(placement->context, stage->replicas, shunned, avoided + draw,
+                                &stage->set, stage->error);
+        if (err != FGW_OK || !has_lost(stage)) {
+            break;
+        }
+        shunned[avoided + draw] = stage->set.id;
+    }
+    return err;
+}
+
+enum fgw_err fgw_stage_try_set(struct fgw_blob_stage *stage, const uint64_t *avoid, size_t avoided)
+{
+    enum fgw_err err = draw_set(stage, avoid, avoided);
     if (err != FGW_OK) {
         stage->set.count = 0;
         return err;

@@ -263,10 +263,13 @@ static void refresh(struct fgw_cluster *cluster, bool force)
     fgw_error_init(&error);
     uint64_t before = cluster->guarded.map.version;
     enum fgw_err err = cluster_map_refresh(cluster, force, &error);
-    if (err == FGW_OK && cluster->options.storage != NULL &&
-        cluster->guarded.map.version != before) {
+    bool makes_sets = cluster->options.storage != NULL || cluster->sizes_wanted != 0;
+    bool lacking = atomic_exchange(&cluster->sizes_lacking, false);
+    if (err == FGW_OK && makes_sets && (lacking || cluster->guarded.map.version != before)) {
         err = cluster_make_sets(cluster, &error);
-        cluster_seen_note(cluster);
+        if (cluster->options.storage != NULL) {
+            cluster_seen_note(cluster);
+        }
     }
     if (err != FGW_OK) {
         cluster->good_since_ms = 0;

@@ -51,6 +51,7 @@ struct cluster_store {
     char zone[72];
     char host[72];
     char address[FGW_PLACEMENT_ADDRESS_SIZE]; /* of its url: host:port */
+    bool tls;                                 /* its url is https */
     uint64_t beat;                            /* last seen */
     uint64_t beat_changed_ms;                 /* when it was seen to move, on the own boot clock */
     struct cluster_beat said;                 /* with its last beat seen */
@@ -155,6 +156,8 @@ struct fgw_cluster {
         struct cluster_map map;
     } guarded;
     _Atomic uint64_t map_read_ms; /* boot clock: when the read behind the map was sent */
+    _Atomic uint32_t sizes_wanted; /* by buckets: bit n: sets of n members */
+    _Atomic bool sizes_lacking;    /* some of them are not there yet */
     _Atomic bool reload;          /* somebody met a set that is not in the map */
     bool stopping;                /* worker 0 only */
     struct cluster_walk walk;
@@ -318,6 +321,9 @@ void cluster_plan_sets(const struct cluster_map *map, unsigned replicas,
                        struct cluster_planned **out_sets, size_t *out_count);
 /* The id of a further set of the same stores (number 0: the first). */
 uint64_t cluster_set_id(uint64_t first, unsigned number);
+/* Those of `replicas` members, and of each other size whose bit (1 << size) is set in `sizes`. */
+void cluster_plan_all(const struct cluster_map *map, unsigned replicas, uint32_t sizes,
+                      struct cluster_planned **out_sets, size_t *out_count);
 /* Copies that `replicas` wanted can have. */
 unsigned cluster_possible(const struct cluster_map *map, unsigned replicas);
 

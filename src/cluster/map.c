@@ -114,6 +114,7 @@ static enum fgw_err read_store(const struct fgw_cql_result *row, struct cluster_
         copy_text(row, "host", out->host, sizeof out->host);
         copy_text(row, "url", url, sizeof url);
         cluster_address_of_url(fgw_bytes_str(url), out->address);
+        out->tls = strncmp(url, "https://", 8) == 0;
     }
     return err;
 }
@@ -422,7 +423,7 @@ enum fgw_err cluster_make_sets(struct fgw_cluster *cluster, struct fgw_error *er
     bool changed = false;
     enum fgw_err err = FGW_OK;
     const struct cluster_map *map = &cluster->guarded.map;
-    cluster_plan_sets(map, cluster->options.replicas, &planned, &count);
+    cluster_plan_all(map, cluster->options.replicas, cluster->sizes_wanted, &planned, &count);
     for (size_t i = 0; i < count && err == FGW_OK; i++) {
         err = make_planned(cluster, map, &planned[i], &changed, error);
     }

@@ -14,6 +14,7 @@ static void fill_member(const struct fgw_cluster *cluster, const struct cluster_
     memcpy(out->store_id, store->id, sizeof out->store_id);
     out->epoch = store->epoch;
     memcpy(out->address, store->address, sizeof out->address);
+    out->tls = store->tls;
     out->local = cluster->options.storage != NULL &&
                  memcmp(store->id, cluster->store_id, sizeof store->id) == 0;
     bool gone = store->state != CLUSTER_ACTIVE && store->state != CLUSTER_DRAINING;
@@ -145,13 +146,22 @@ enum fgw_err cluster_choose(void *context, unsigned replicas, const uint64_t *av
     unsigned wanted = replicas == 0 ? cluster->options.replicas : replicas;
     (void)pthread_mutex_lock(&cluster->guarded.mutex);
     unsigned members = cluster_possible(map, wanted);
-    const struct cluster_set *set = NULL;
-    /* sets of another size exist only once somebody has made them: then rather fewer copies */
-    for (; members > 0 && set == NULL; members--) {
-        set = choose_set(map, members, avoid, avoid_count);
+    const struct cluster_set *set = choose_set(map, members, avoid, avoid_count);
+    if (set == NULL && members > 0) { /* until they are made: rather fewer copies, else more */
+        cluster->sizes_wanted |= 1u << members;
+        cluster->sizes_lacking = true;
+        cluster->reload = true;
+    }
+    for (unsigned fewer = members; set == NULL && fewer > 1; fewer--) {
+        set = choose_set(map, fewer - 1, avoid, avoid_count);
+    }
+    for (unsigned more = members + 1; set == NULL && more <= FGW_PLACEMENT_MEMBERS_MAX; more++) {
+        set = choose_set(map, more, avoid, avoid_count);
     }
     if (set != NULL) {
         fill_set(cluster, set, out_set);
+        bool own_wish = replicas != 0 && out_set->needed > members;
+        out_set->needed = own_wish && members > 0 ? members : out_set->needed;
     }
     (void)pthread_mutex_unlock(&cluster->guarded.mutex);
     if (set == NULL) {

@@ -123,3 +123,27 @@ void cluster_plan_sets(const struct cluster_map *map, unsigned replicas,
     *out_sets = sets;
     *out_count = count;
 }
+
+void cluster_plan_all(const struct cluster_map *map, unsigned replicas, uint32_t sizes,
+                      struct cluster_planned **out_sets, size_t *out_count)
+{
+    struct cluster_planned *all;
+    size_t total;
+    cluster_plan_sets(map, replicas, &all, &total);
+    for (unsigned size = 1; size <= FGW_PLACEMENT_MEMBERS_MAX; size++) {
+        struct cluster_planned *more;
+        size_t count;
+        bool wanted = (sizes & (1u << size)) != 0 && cluster_possible(map, size) == size &&
+                      cluster_possible(map, replicas) != size;
+        if (!wanted) {
+            continue;
+        }
+        cluster_plan_sets(map, size, &more, &count);
+        all = fgw_xrealloc(all, (total + count + 1) * sizeof *all);
+        memcpy(all + total, more, count * sizeof *more);
+        total += count;
+        fgw_xfree(more);
+    }
+    *out_sets = all;
+    *out_count = total;
+}

@@ -584,8 +584,8 @@ static void commit_late(struct world *world)
     struct fgw_replicated *replicated = fgw_replicated_of(world->blobs);
     uint8_t *body = make_body(2 * MIB);
     fgw_arena_init(&arena, 0);
-    replicated->options.renew_after_ms = 20;
     assert_int_equal(stage(world, &arena, fgw_bytes(body, 2 * MIB), 130, &staged), FGW_OK);
+    replicated->options.renew_after_ms = 20;
     fgw_fiber_sleep_ms(30);
     assert_int_equal(fgw_blob_make_durable(&staged), FGW_OK);
     fgw_blobs_replicated_stats(world->blobs, &stats);
