@@ -496,15 +496,28 @@ static void parse_endpoint(struct options *o, char *text)
     o->port = (unsigned)strtoul(colon + 1, NULL, 10);
 }
 
+static const struct option LONG[] = {
+    {"endpoint", 1, NULL, 'e'}, {"access-key", 1, NULL, 'a'},  {"secret-key", 1, NULL, 's'},
+    {"region", 1, NULL, 'r'},   {"bucket", 1, NULL, 'b'},      {"op", 1, NULL, 'o'},
+    {"size", 1, NULL, 'z'},     {"connections", 1, NULL, 'c'}, {"keys", 1, NULL, 'k'},
+    {"seconds", 1, NULL, 't'},  {"requests", 1, NULL, 'n'},    {"pid", 1, NULL, 'p'},
+    {"query", 1, NULL, 'q'},    {"json", 0, NULL, 'j'},        {"groups", 1, NULL, 'g'},
+    {NULL, 0, NULL, 0}};
+
+static void check_options(const struct options *o)
+{
+    if (o->host == NULL || o->connections == 0 || o->connections > CONNECTIONS_MAX ||
+        o->keys == 0 || o->keys > KEYS_MAX || o->seconds <= 0 || o->seconds > 3600) {
+        (void)fprintf(stderr,
+                      "fgw-load: --endpoint HOST:PORT is needed; 1..%d connections, 1..%d "
+                      "keys, up to 3600 seconds\n",
+                      CONNECTIONS_MAX, KEYS_MAX);
+        exit(2);
+    }
+}
+
 static void parse_options(struct options *o, int argc, char **argv)
 {
-    static const struct option LONG[] = {
-        {"endpoint", 1, NULL, 'e'}, {"access-key", 1, NULL, 'a'},  {"secret-key", 1, NULL, 's'},
-        {"region", 1, NULL, 'r'},   {"bucket", 1, NULL, 'b'},      {"op", 1, NULL, 'o'},
-        {"size", 1, NULL, 'z'},     {"connections", 1, NULL, 'c'}, {"keys", 1, NULL, 'k'},
-        {"seconds", 1, NULL, 't'},  {"requests", 1, NULL, 'n'},    {"pid", 1, NULL, 'p'},
-        {"query", 1, NULL, 'q'},    {"json", 0, NULL, 'j'},        {"groups", 1, NULL, 'g'},
-        {NULL, 0, NULL, 0}};
     *o = (struct options){.access_key = "",
                           .secret_key = "",
                           .region = "us-east-1",
@@ -567,14 +580,7 @@ static void parse_options(struct options *o, int argc, char **argv)
             exit(2);
         }
     }
-    if (o->host == NULL || o->connections == 0 || o->connections > CONNECTIONS_MAX ||
-        o->keys == 0 || o->keys > KEYS_MAX || o->seconds <= 0 || o->seconds > 3600) {
-        (void)fprintf(stderr,
-                      "fgw-load: --endpoint HOST:PORT is needed; 1..%d connections, 1..%d "
-                      "keys, up to 3600 seconds\n",
-                      CONNECTIONS_MAX, KEYS_MAX);
-        exit(2);
-    }
+    check_options(o);
 }
 
 int main(int argc, char **argv)

@@ -24,6 +24,7 @@ struct errand {
     int status; /* HTTP; 0: no process answered */
     int exit_code;
     json_t *answer;
+    bool unreachable;       /* of --admin: status and answer are ours */
     struct fgw_error error; /* of a request that nothing answered */
 };
 
@@ -65,15 +66,6 @@ static void ask_socket(struct errand *errand)
     fgw_arena_deinit(&arena);
 }
 
-int fgw_admin_ask_process(const struct fgw_config *config, const struct fgw_admin_call *call,
-                          json_t **out_answer)
-{
-    struct errand errand = {.config = config, .call = call};
-    ask_socket(&errand);
-    *out_answer = errand.answer;
-    return errand.status;
-}
-
 /* -- over the network ---------------------------------------------------------------------------- */
 
 static enum fgw_err sign(struct errand *errand, struct fgw_arena *arena, const char *host,
@@ -110,8 +102,7 @@ static enum fgw_err sign(struct errand *errand, struct fgw_arena *arena, const c
     return err;
 }
 
-/* "http://host:port/" -> "host:port"; NULL when it is something else. */
-static const char *address_of(struct fgw_arena *arena, const char *url)
+const char *fgw_admin_address(struct fgw_arena *arena, const char *url)
 {
     struct fgw_bytes rest = fgw_bytes_str(url);
     if (!fgw_bytes_starts_with(rest, FGW_LIT("http://"))) {
@@ -127,10 +118,13 @@ static const char *address_of(struct fgw_arena *arena, const char *url)
                                                                   : NULL;
 }
 
-static int refuse(const char *text, const char *detail)
+/* What there is to say when no process could be asked, as an answer. */
+static void answer_for_it(struct errand *errand, int status, const char *text, const char *detail)
 {
-    (void)fprintf(stderr, "fgw: error: %s%s\n", text, detail);
-    return FGW_EXIT_USAGE;
+    char message[700];
+    (void)snprintf(message, sizeof message, "%s%s", text, detail);
+    errand->status = status;
+    errand->answer = json_pack("{s:s}", "message", message);
 }
 
 static void ask_listener(struct errand *errand)
@@ -138,32 +132,51 @@ static void ask_listener(struct errand *errand)
     const struct fgw_config *config = errand->config;
     struct fgw_arena arena;
     fgw_arena_init(&arena, 0);
-    const char *address = address_of(&arena, errand->call->admin_url);
+    const char *address = fgw_admin_address(&arena, config->admin_url);
     char *text = body_of(errand);
     struct fgw_bytes body = fgw_bytes_str(text);
     const char *path = errand->call->path + sizeof "/admin/" - 1;
     struct fgw_http_call_options call = {
         .target = fgw_bytes_str(fgw_arena_printf(&arena, "/api/%s", path))};
     if (address == NULL) {
-        errand->exit_code = refuse("--admin takes http://HOST:PORT of an ops listener, not ",
-                                   errand->call->admin_url);
+        answer_for_it(errand, 400, "--admin takes http://HOST:PORT of an ops listener, not ",
+                      config->admin_url);
     } else if (config->root_access_key == NULL || config->root_secret_key == NULL) {
-        errand->exit_code = refuse("--admin needs FGW_ROOT_ACCESS_KEY and FGW_ROOT_SECRET_KEY, "
-                                   "those of root or of a user with policy admin",
-                                   "");
-    } else if (sign(errand, &arena, address, &call, body) == FGW_OK) {
+        answer_for_it(errand, 400,
+                      "--admin needs FGW_ROOT_ACCESS_KEY and FGW_ROOT_SECRET_KEY, those of root "
+                      "or of a user with policy admin",
+                      "");
+    } else if (sign(errand, &arena, address, &call, body) != FGW_OK) {
+        answer_for_it(errand, 400, "the request cannot be signed for region ", config->region);
+    } else {
         struct fgw_http_client_options options = {.address = address, .host = address};
         fetch(errand, &options, &call, body);
-        if (errand->status == 0) {
-            (void)fprintf(stderr, "fgw: error: %s does not answer: %s\n", errand->call->admin_url,
-                          fgw_error_message(&errand->error));
-            errand->exit_code = FGW_EXIT_NOT_READY;
+        errand->unreachable = errand->status == 0;
+        if (errand->unreachable) {
+            const char *what = fgw_arena_printf(&arena, "%s does not answer: ", config->admin_url);
+            answer_for_it(errand, 503, what, fgw_error_message(&errand->error));
         }
-    } else {
-        errand->exit_code = FGW_EXIT_INTERNAL;
     }
     fgw_xfree(text);
     fgw_arena_deinit(&arena);
+}
+
+static void ask(struct errand *errand)
+{
+    if (errand->config->admin_url != NULL) {
+        ask_listener(errand);
+    } else {
+        ask_socket(errand);
+    }
+}
+
+int fgw_admin_ask_process(const struct fgw_config *config, const struct fgw_admin_call *call,
+                          json_t **out_answer)
+{
+    struct errand errand = {.config = config, .call = call};
+    ask(&errand);
+    *out_answer = errand.answer;
+    return errand.status;
 }
 
 struct question {
@@ -229,11 +242,7 @@ static void run(void *arg)
 {
     struct errand *errand = arg;
     struct fgw_storage *storage = NULL;
-    if (errand->call->admin_url != NULL) {
-        ask_listener(errand);
-        return;
-    }
-    ask_socket(errand);
+    ask(errand);
     if (errand->status != 0) {
         return;
     }
@@ -260,7 +269,8 @@ int fgw_admin_call(const struct fgw_config *config, const struct fgw_admin_call 
         (void)fprintf(stderr, "fgw: error: %s\n",
                       message == NULL ? "the process gave no answer that can be read" : message);
         json_decref(errand.answer);
-        return errand.status == 400 ? FGW_EXIT_USAGE : FGW_EXIT_INTERNAL;
+        int exit_code = errand.status == 400 ? FGW_EXIT_USAGE : FGW_EXIT_INTERNAL;
+        return errand.unreachable ? FGW_EXIT_NOT_READY : exit_code;
     }
     *out_answer = errand.answer;
     return FGW_EXIT_OK;

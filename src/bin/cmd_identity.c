@@ -15,7 +15,6 @@ enum option {
     OPT_SHARDS,
     OPT_REPLICAS,
     OPT_OWNER,
-    OPT_ADMIN,
     OPT_JSON,
     OPT_COUNT
 };
@@ -40,8 +39,6 @@ static const struct fgw_config_option OPTIONS[OPT_COUNT] = {
     [OPT_SHARDS] = {"shards", true, NULL, "shards of a bucket's index, 1 to 4096"},
     [OPT_REPLICAS] = {"replicas", true, NULL, "copies of each object of a bucket"},
     [OPT_OWNER] = {"owner", true, NULL, "user name; root unless given"},
-    [OPT_ADMIN] = {"admin", true, NULL,
-                   "http://HOST:PORT of an ops listener instead of the data directory"},
     [OPT_JSON] = {"json", false, NULL, "one JSON document"},
 };
 
@@ -82,7 +79,7 @@ static int call_and_print(struct admin_verb *verb, const char *method, const cha
                           json_t *body, const char *list, const char *const *columns)
 {
     json_t *answer = NULL;
-    struct fgw_admin_call call = {method, path, body, verb->options[OPT_ADMIN].value};
+    struct fgw_admin_call call = {method, path, body};
     int exit_code = fgw_admin_call(&verb->config, &call, &answer);
     if (exit_code == FGW_EXIT_OK) {
         exit_code = fgw_admin_print(answer, list, columns, verb->options[OPT_JSON].value != NULL);

@@ -12,7 +12,7 @@
 #include "bin/server.h"
 #include "event/fiber.h"
 
-enum option { OPT_ADMIN, OPT_CANCEL, OPT_FORCE, OPT_JSON, OPT_COUNT };
+enum option { OPT_CANCEL, OPT_FORCE, OPT_JSON, OPT_COUNT };
 enum { LOOK_MS = FGW_CLUSTER_BEAT_MS + 1500, CONNECT_MS = 10000 };
 
 struct node_verb {
@@ -24,8 +24,6 @@ struct node_verb {
 };
 
 static const struct fgw_config_option OPTIONS[OPT_COUNT] = {
-    [OPT_ADMIN] = {"admin", true, NULL,
-                   "http://HOST:PORT of an ops listener instead of the data directory"},
     [OPT_CANCEL] = {"cancel", false, NULL, "drain: it takes part again"},
     [OPT_FORCE] = {"force", false, NULL, "remove: also a store that is a member of sets"},
     [OPT_JSON] = {"json", false, NULL, "one JSON document"},
@@ -130,9 +128,8 @@ static bool has_socket(const struct node_verb *verb)
 static int call(struct node_verb *verb, const char *method, const char *path, const json_t *body,
                 json_t **out_answer)
 {
-    struct fgw_admin_call wanted = {
-        .method = method, .path = path, .body = body, .admin_url = verb->options[OPT_ADMIN].value};
-    if (wanted.admin_url != NULL || has_socket(verb)) {
+    struct fgw_admin_call wanted = {.method = method, .path = path, .body = body};
+    if (verb->config.admin_url != NULL || has_socket(verb)) {
         return fgw_admin_call(&verb->config, &wanted, out_answer);
     }
     if (verb->config.cql_hosts.count == 0) {

@@ -1,6 +1,7 @@
 /* cmd_scrub.c: `fgw scrub`: everything that is held is read and checked: by the process that runs,
  * or, when none does, by this one. */
 #include <stdio.h>
+#include <string.h>
 
 #include "bin/admin_client.h"
 #include "bin/data_verb.h"
@@ -38,7 +39,9 @@ static void print_finding(const json_t *finding)
         (void)printf(" %s", cid);
     }
     if (number(finding, "group") != 0) {
-        (void)printf(" at groups/%010llu.car offset %llu",
+        const char *what = json_string_value(json_object_get(finding, "what"));
+        (void)printf(" at %s/%010llu.car offset %llu",
+                     strcmp(what, "checkpoint") == 0 ? "checkpoints" : "groups",
                      (unsigned long long)number(finding, "group"),
                      (unsigned long long)number(finding, "offset"));
     }
@@ -90,7 +93,7 @@ static int print_answer(const struct scrub *scrub)
 
 static int ask(struct scrub *scrub, const char *method, const json_t *body)
 {
-    struct fgw_admin_call call = {method, "/admin/scrub", body, NULL};
+    struct fgw_admin_call call = {method, "/admin/scrub", body};
     json_decref(scrub->answer);
     scrub->answer = NULL;
     return fgw_admin_ask_process(&scrub->verb.config, &call, &scrub->answer);

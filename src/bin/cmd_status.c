@@ -5,16 +5,19 @@
 
 #include "bin/admin_client.h"
 
-enum option { OPT_READY, OPT_ADMIN, OPT_JSON, OPT_COUNT };
+enum option { OPT_READY, OPT_JSON, OPT_COUNT };
 
 struct status_verb {
     struct fgw_config config;
     struct fgw_config_option options[OPT_COUNT];
 };
 
-/* The first ops listener, as reached from this machine. */
+/* That of --admin, or the first ops listener, as reached from this machine. */
 static const char *ops_address(struct fgw_arena *arena, const struct fgw_config *config)
 {
+    if (config->admin_url != NULL) {
+        return fgw_admin_address(arena, config->admin_url);
+    }
     if (config->ops_listen.count == 0) {
         return NULL;
     }
@@ -34,7 +37,7 @@ static int print_ready(int status, const json_t *answer, const char *address, bo
     size_t index;
     const json_t *reason;
     if (status == 0) {
-        (void)fprintf(stderr, "fgw: error: nothing answers at %s (FGW_OPS_LISTEN)\n", address);
+        (void)fprintf(stderr, "fgw: error: nothing answers at %s\n", address);
         return FGW_EXIT_NOT_READY;
     }
     if (json) {
@@ -61,7 +64,9 @@ static int ask_ready(struct status_verb *verb)
     int exit_code = FGW_EXIT_USAGE;
     const char *address = ops_address(&arena, &verb->config);
     if (address == NULL) {
-        (void)fprintf(stderr, "fgw: error: FGW_OPS_LISTEN is empty: nothing to ask\n");
+        (void)fprintf(stderr,
+                      "fgw: error: FGW_OPS_LISTEN is empty, or --admin no http://HOST:PORT: "
+                      "nothing to ask\n");
     } else {
         int status = fgw_admin_ask_ops(address, "/readyz", &answer);
         exit_code = print_ready(status, answer, address, verb->options[OPT_JSON].value != NULL);
@@ -93,8 +98,7 @@ static int ask_status(struct status_verb *verb)
                                         "sets",   "stored_bytes", "free_bytes",  "silent_s",
                                         "looked", "copied",       "not_settled", NULL};
     bool json = verb->options[OPT_JSON].value != NULL;
-    struct fgw_admin_call call = {
-        .method = "GET", .path = "/admin/status", .admin_url = verb->options[OPT_ADMIN].value};
+    struct fgw_admin_call call = {.method = "GET", .path = "/admin/status"};
     json_t *answer = NULL;
     int exit_code = fgw_admin_call(&verb->config, &call, &answer);
     if (exit_code == FGW_EXIT_OK) {
@@ -112,12 +116,11 @@ static int ask_status(struct status_verb *verb)
 int fgw_cmd_status(const struct fgw_command *command)
 {
     struct status_verb verb = {
-        .options = {[OPT_READY] = {"ready", false, NULL,
-                                   "only ask /readyz of FGW_OPS_LISTEN; exit 0 when ready, else 3"},
-                    [OPT_ADMIN] = {"admin", true, NULL,
-                                   "http://HOST:PORT of an ops listener instead of the data "
-                                   "directory"},
-                    [OPT_JSON] = {"json", false, NULL, "one JSON document"}}};
+        .options = {
+            [OPT_READY] =
+                {"ready", false, NULL,
+                 "only ask /readyz of FGW_OPS_LISTEN (or --admin); exit 0 when ready, else 3"},
+            [OPT_JSON] = {"json", false, NULL, "one JSON document"}}};
     struct fgw_config_input input = {.options = verb.options, .option_count = OPT_COUNT};
     if (fgw_command_config(command, &input, &verb.config) != FGW_OK) {
         return FGW_EXIT_USAGE;

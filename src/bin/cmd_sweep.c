@@ -63,7 +63,7 @@ static int print_json(const json_t *answer)
 
 static int ask(struct sweep *sweep, const char *method, const json_t *body)
 {
-    struct fgw_admin_call call = {method, "/admin/sweep", body, NULL};
+    struct fgw_admin_call call = {method, "/admin/sweep", body};
     json_decref(sweep->answer);
     sweep->answer = NULL;
     return fgw_admin_ask_process(&sweep->verb.config, &call, &sweep->answer);

@@ -1,6 +1,8 @@
 /* data_verb.c: see data_verb.h. */
 #include "bin/data_verb.h"
 
+#include <stdio.h>
+
 #include "bin/store.h"
 
 int fgw_data_verb_begin(const struct fgw_command *command, struct fgw_config_input *input,
@@ -16,6 +18,11 @@ int fgw_data_verb_begin(const struct fgw_command *command, struct fgw_config_inp
 
 int fgw_data_verb_open(struct fgw_data_verb *verb)
 {
+    if (verb->config.admin_url != NULL) {
+        (void)fprintf(stderr, "fgw: error: --admin (FGW_ADMIN): this works on the data directory "
+                              "itself, not through a process\n");
+        return FGW_EXIT_USAGE;
+    }
     return fgw_store_open_existing(&verb->storage, &verb->store);
 }
 

@@ -7,6 +7,7 @@
 #include "bin/cql_settings.h"
 #include "bin/purger.h"
 #include "bin/schema.h"
+#include "bin/schema_metrics.h"
 #include "event/fiber.h"
 
 enum {
@@ -95,6 +96,9 @@ static void purge(void *context, struct fgw_purger *purger)
     if (err != FGW_OK && err != FGW_ERR_CANCELLED) {
         fgw_log_warn("metadata", "purge: %s", fgw_error_message(&error));
     }
+    if (!fgw_purger_stopping(purger)) {
+        fgw_schema_look(database->settings, database->clients[0]);
+    }
 }
 
 /* -- life ----------------------------------------------------------------------------------------- */
@@ -175,6 +179,7 @@ enum fgw_err fgw_database_open(const struct fgw_config *config, struct fgw_serve
         return err;
     }
     fgw_health_set(database->health, "metadata", "connecting to the database");
+    fgw_metrics_register(fgw_server_metrics(server), fgw_schema_metrics_write, NULL);
     database->clients =
         fgw_xcalloc(fgw_workers_count(database->workers), sizeof(struct fgw_cql_client *));
     make_meta(database, config, blobs);

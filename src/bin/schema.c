@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/encode.h"
 #include "bin/cql_settings.h"
+#include "bin/schema_metrics.h"
 #include "migrate/cql_port.h"
 
 void fgw_schema_add(struct fgw_arena *arena, struct fgw_schema_keyspaces *keyspaces,
@@ -104,10 +105,13 @@ const struct fgw_migrate_report *fgw_schema_run(struct fgw_schema_run *run,
             options.timing.wait_limit_ms = wait_limit_ms;
         }
     }
-    struct fgw_migrate_engine *engine = fgw_migrate_engine_new(fgw_migrate_port_ops(port),
-                                                               run->arena, &scratch, &options);
+    struct fgw_migrate_engine *engine =
+        fgw_migrate_engine_new(fgw_migrate_port_ops(port), run->arena, &scratch, &options);
     (void)command(engine);
     const struct fgw_migrate_report *report = fgw_migrate_report(engine);
+    uint64_t statements_ms = 0;
+    unsigned statements = fgw_migrate_port_statements(port, &statements_ms);
+    fgw_schema_metrics_note(report, statements, statements_ms);
     fgw_migrate_port_free(port);
     fgw_arena_deinit(&scratch);
     return report;
@@ -177,8 +181,8 @@ enum fgw_migrate_exit fgw_schema_at_start(const struct fgw_config *config,
     struct fgw_schema_keyspace shared = {config->cql_keyspace, "shared"};
     struct fgw_schema_keyspace own = {config->cql_node_keyspace, "node"};
     bool split = config->migrate == FGW_CONFIG_MIGRATE_SPLIT;
-    bool has_own = config->role != FGW_ROLE_PROXY && own.name != NULL &&
-                   strcmp(own.name, "none") != 0;
+    bool has_own =
+        config->role != FGW_ROLE_PROXY && own.name != NULL && strcmp(own.name, "none") != 0;
     enum fgw_migrate_exit exit =
         start_one(&run, health, &shared, split ? FGW_CONFIG_MIGRATE_WAIT : config->migrate);
     if (exit == FGW_MIGRATE_EXIT_OK && has_own) {
@@ -189,6 +193,30 @@ enum fgw_migrate_exit fgw_schema_at_start(const struct fgw_config *config,
     }
     fgw_arena_deinit(&arena);
     return exit;
+}
+
+void fgw_schema_look(const struct fgw_config *config, struct fgw_cql_client *client)
+{
+    enum { WAIT_MS = 2000 };
+    struct fgw_arena arena;
+    fgw_arena_init(&arena, 0);
+    struct fgw_schema_run run = {.config = config,
+                                 .client = client,
+                                 .arena = &arena,
+                                 .quiet = true,
+                                 .options.timing.wait_limit_ms = WAIT_MS};
+    struct fgw_schema_keyspace keyspaces[] = {{config->cql_keyspace, "shared"},
+                                              {config->cql_node_keyspace, "node"}};
+    bool has_own = config->role != FGW_ROLE_PROXY && config->cql_node_keyspace != NULL &&
+                   strcmp(config->cql_node_keyspace, "none") != 0;
+    for (size_t i = 0; i < (has_own ? 2 : 1); i++) {
+        const struct fgw_migrate_report *report =
+            fgw_schema_run(&run, &keyspaces[i], fgw_migrate_verify);
+        if (report->exit == FGW_MIGRATE_EXIT_DRIFT) {
+            log_findings(&arena, report);
+        }
+    }
+    fgw_arena_deinit(&arena);
 }
 
 /* -- output ---------------------------------------------------------------------------------------- */
@@ -246,13 +274,14 @@ json_t *fgw_schema_report_json(const struct fgw_migrate_report *report, const ch
     }
     for (size_t i = 0; i < report->mirror_count; i++) {
         (void)json_array_append_new(mirror, json_pack("{s:I,s:b}", "version",
-                                                      (json_int_t)report->mirror[i].version, "dirty",
-                                                      (int)report->mirror[i].dirty));
+                                                      (json_int_t)report->mirror[i].version,
+                                                      "dirty", (int)report->mirror[i].dirty));
     }
     json_t *json = json_pack(
         "{s:s,s:s,s:s,s:i,s:I,s:I,s:I,s:s,s:i,s:i,s:i,s:o,s:o,s:o,s:o}", "keyspace",
-        report->keyspace, "set", report->set, "role", role, "exit_code", (int)report->exit, "version", (json_int_t)report->version,
-        "target", (json_int_t)report->target, "min_compat", (json_int_t)report->min_compat, "state",
+        report->keyspace, "set", report->set, "role", role, "exit_code", (int)report->exit,
+        "version", (json_int_t)report->version, "target", (json_int_t)report->target, "min_compat",
+        (json_int_t)report->min_compat, "state",
         report->have_state ? fgw_migrate_compat_name(report->compat) : "ABSENT", "applied",
         report->applied, "reconciled", report->reconciled, "failed", report->failed, "lock",
         lock_json(report), "pending", pending, "findings", findings, "mirror", mirror);
@@ -273,10 +302,10 @@ void fgw_schema_report_text(const struct fgw_migrate_report *report, struct fgw_
     if (strcmp(report->command, "unlock") == 0) { /* looks at the lock only */
         (void)fgw_buf_appendf(out, "%-28s %s", report->keyspace, report->set);
     } else {
-        (void)fgw_buf_appendf(
-            out, "%-28s %-7s version %s  target %" PRId64 "  %s", report->keyspace, report->set,
-            version, report->target,
-            report->have_state ? fgw_migrate_compat_name(report->compat) : "ABSENT");
+        (void)fgw_buf_appendf(out, "%-28s %-7s version %s  target %" PRId64 "  %s",
+                              report->keyspace, report->set, version, report->target,
+                              report->have_state ? fgw_migrate_compat_name(report->compat)
+                                                 : "ABSENT");
     }
     if (report->applied + report->reconciled + report->failed > 0) {
         (void)fgw_buf_appendf(out, "  applied %d, found done %d, failed %d", report->applied,
@@ -290,8 +319,8 @@ void fgw_schema_report_text(const struct fgw_migrate_report *report, struct fgw_
         (void)fgw_buf_appendf(out, "  catalog  %s\n", report->catalog_hash);
     }
     for (size_t i = 0; i < report->finding_count; i++) {
-        (void)fgw_buf_append_str(
-            out, fgw_migrate_finding_text(&arena, report, &report->findings[i]));
+        (void)fgw_buf_append_str(out,
+                                 fgw_migrate_finding_text(&arena, report, &report->findings[i]));
     }
     fgw_arena_deinit(&arena);
 }

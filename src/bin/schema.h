@@ -27,7 +27,7 @@ void fgw_schema_add(struct fgw_arena *arena, struct fgw_schema_keyspaces *keyspa
 struct fgw_schema_run {
     const struct fgw_config *config;
     struct fgw_cql_client *client;
-    struct fgw_arena *arena; /* reports live here */
+    struct fgw_arena *arena;            /* reports live here */
     struct fgw_migrate_options options; /* keyspace, set, actor and build are filled in */
     bool quiet;
 };
@@ -42,8 +42,11 @@ const struct fgw_migrate_report *fgw_schema_run(struct fgw_schema_run *run,
  * node's own. Tells health why it is not ready. FGW_MIGRATE_EXIT_OK when the process may go on;
  * findings are logged. From a fiber of the client's loop. */
 enum fgw_migrate_exit fgw_schema_at_start(const struct fgw_config *config,
-                                          struct fgw_cql_client *client,
-                                          struct fgw_health *health);
+                                          struct fgw_cql_client *client, struct fgw_health *health);
+
+/* Looks whether the keyspaces are still as they should be: for the metrics, and a log line when they
+ * are not. Writes nothing. From a fiber of the client's loop. */
+void fgw_schema_look(const struct fgw_config *config, struct fgw_cql_client *client);
 
 /* From now on the first SIGTERM or SIGINT makes a run stop between two steps and give its lock back,
  * the second ends the process. Process-wide. */

@@ -57,6 +57,9 @@ static void write_space_metrics(const struct fgw_storage_stats *stats, struct fg
                         stats->groups_unlinked);
     fgw_metrics_counter(out, "fgw_compaction_unlinked_bytes_total", "Bytes of these files.",
                         stats->bytes_unlinked);
+    fgw_metrics_counter(out, "fgw_storage_spared_bytes_total",
+                        "Bytes that were not written, as the store had the block.",
+                        stats->spared_bytes);
     fgw_metrics_gauge(out, "fgw_compaction_waiting_bytes",
                       "Bytes of group files that go once a checkpoint covers them.",
                       stats->bytes_waiting);

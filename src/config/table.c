@@ -1,5 +1,4 @@
 /* table.c: settings.def as arrays, and look-ups by name. Constant data: any thread. */
-#include <ctype.h>
 #include <stdio.h>
 
 #include "base/check.h"
@@ -126,12 +125,18 @@ bool setting_is_secret(const struct setting *setting)
     return setting->kind == KIND_SECRET || setting->kind == KIND_SECRETS;
 }
 
+static char flag_letter(char c)
+{
+    bool upper = c >= 'A' && c <= 'Z';
+    return c == '_' ? '-' : (char)(upper ? c + ('a' - 'A') : c);
+}
+
 void setting_flag(const struct setting *setting, char out[FLAG_SIZE])
 {
     const char *from = setting->name + sizeof "FGW_" - 1;
     size_t len = 0;
     for (; len < FLAG_SIZE - 1 && from[len] != '\0'; len++) {
-        out[len] = from[len] == '_' ? '-' : (char)tolower((unsigned char)from[len]);
+        out[len] = flag_letter(from[len]);
     }
     out[len] = '\0';
 }

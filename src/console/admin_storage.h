@@ -2,6 +2,12 @@
  *   POST /admin/backup {"to"}   begins one; where no care runs it is made before the answer
  *   GET  /admin/backup          {"state":"none|running|done|failed","to","batch","files",
  *                               "files_total","bytes","bytes_total","damaged","error","message"}
+ *   GET  /admin/groups          {"groups":[{"id","kind":"log|bulk","state":"writing|sealed|damaged",
+ *                               "end","file_bytes","live_blocks","live_bytes","dead_bytes"}]}
+ *   GET  /admin/groups/ID
+ *   POST /admin/groups/ID/seal
+ *   POST /admin/groups/ID/verify {"offset"}   a stretch of the file: {"offset","sections","done",
+ *                               "damaged"}
  */
 #ifndef FGW_CONSOLE_ADMIN_STORAGE_H
 #define FGW_CONSOLE_ADMIN_STORAGE_H

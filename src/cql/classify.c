@@ -104,6 +104,13 @@ static enum fgw_cql_class classify_invalid(const struct fgw_cql_server_error *er
     return FGW_CQL_CLASS_BUG;
 }
 
+/* Cassandra names the reason in the text only; for version 4 of the protocol there is no other place. */
+static bool speaks_of_tombstones(struct fgw_bytes text)
+{
+    static const char *const WORDS[] = {"read_too_many_tombstones", "too many tombstones"};
+    return contains_any(text, WORDS, FGW_COUNT_OF(WORDS));
+}
+
 /* A conditional statement has a Paxos phase at its serial consistency and then a commit at the
  * other one: only an Unavailable of the first phase proves that nothing was written. */
 static enum fgw_cql_class classify_unavailable(const struct fgw_cql_server_error *error,
@@ -130,11 +137,14 @@ enum fgw_cql_class fgw_cql_classify(const struct fgw_cql_server_error *error,
     case FGW_CQL_ERROR_OVERLOADED:
     case FGW_CQL_ERROR_BOOTSTRAPPING:
         return FGW_CQL_CLASS_TRANSIENT_NOT_APPLIED;
+    case FGW_CQL_ERROR_READ_FAILURE:
+        return kind == FGW_CQL_READ && speaks_of_tombstones(error->message)
+                   ? FGW_CQL_CLASS_TOMBSTONES
+                   : FGW_CQL_CLASS_TRANSIENT_UNKNOWN;
     case FGW_CQL_ERROR_SERVER:
     case FGW_CQL_ERROR_TRUNCATE:
     case FGW_CQL_ERROR_WRITE_TIMEOUT:
     case FGW_CQL_ERROR_READ_TIMEOUT:
-    case FGW_CQL_ERROR_READ_FAILURE:
     case FGW_CQL_ERROR_WRITE_FAILURE:
     case FGW_CQL_ERROR_CDC_WRITE_FAILURE:
     case FGW_CQL_ERROR_CAS_WRITE_UNKNOWN:
@@ -160,6 +170,7 @@ const char *fgw_cql_class_name(enum fgw_cql_class class)
         [FGW_CQL_CLASS_REPREPARE] = "reprepare",
         [FGW_CQL_CLASS_TRANSIENT_UNKNOWN] = "transient_unknown",
         [FGW_CQL_CLASS_TRANSIENT_NOT_APPLIED] = "transient_not_applied",
+        [FGW_CQL_CLASS_TOMBSTONES] = "tombstones",
         [FGW_CQL_CLASS_AUTH] = "auth",
         [FGW_CQL_CLASS_PROTO] = "proto",
         [FGW_CQL_CLASS_BUG] = "bug",
@@ -175,6 +186,8 @@ enum fgw_err fgw_cql_class_err(enum fgw_cql_class class, enum fgw_cql_statement_
         return FGW_ERR_EXISTS;
     case FGW_CQL_CLASS_NOT_FOUND_SCHEMA:
         return FGW_ERR_NOT_FOUND;
+    case FGW_CQL_CLASS_TOMBSTONES:
+        return FGW_ERR_TOO_LARGE;
     case FGW_CQL_CLASS_AUTH:
         return FGW_ERR_ACCESS_DENIED;
     case FGW_CQL_CLASS_TRANSIENT_NOT_APPLIED:

@@ -15,6 +15,7 @@ enum fgw_cql_class {
     FGW_CQL_CLASS_REPREPARE,             /* prepare again on this node, execute once more */
     FGW_CQL_CLASS_TRANSIENT_UNKNOWN,     /* a write may or may not have happened */
     FGW_CQL_CLASS_TRANSIENT_NOT_APPLIED, /* surely nothing was written: try another node */
+    FGW_CQL_CLASS_TOMBSTONES,            /* a read met too many removed rows: ask for less */
     FGW_CQL_CLASS_AUTH,                  /* credentials or permission */
     FGW_CQL_CLASS_PROTO,                 /* close the connection */
     FGW_CQL_CLASS_BUG,                   /* the statement is wrong: no retry */
@@ -36,6 +37,7 @@ const char *fgw_cql_class_name(enum fgw_cql_class class);
 
 /* What a caller is told once nothing more can be tried:
  *   ALREADY_EXISTS -> EXISTS; NOT_FOUND_SCHEMA -> NOT_FOUND; AUTH -> ACCESS_DENIED;
+ *   TOMBSTONES -> TOO_LARGE;
  *   TRANSIENT_NOT_APPLIED, REPREPARE -> UNAVAILABLE (0x1001: SLOW_DOWN);
  *   TRANSIENT_UNKNOWN -> UNAVAILABLE for a read, else UNKNOWN_OUTCOME; PROTO, BUG -> INTERNAL. */
 enum fgw_err fgw_cql_class_err(enum fgw_cql_class class, enum fgw_cql_statement_kind kind,

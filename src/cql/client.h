@@ -14,8 +14,10 @@
  *   EXISTS           DDL: it exists already
  *   ACCESS_DENIED    credentials or permissions
  *   CONFIG           the peer is no usable CQL server (wrong port, version, TLS)
- *   TOO_LARGE        the request would exceed 2 MiB; INVALID never: a statement that the server
- *   INTERNAL         refuses as wrong, or values that do not fit it, is an error of FGW itself
+ *   TOO_LARGE        the request would exceed 2 MiB, or a read met more removed rows than the
+ *                    server lets pass (Cassandra): ask for a smaller range
+ *   INTERNAL         a statement that the server refuses as wrong, or values that do not fit it:
+ *                    an error of FGW itself
  *   CANCELLED        the client is being closed
  *
  * Retries, all within the deadline and a budget (a tenth of all calls): reads and idempotent

@@ -97,8 +97,8 @@ void fgw_pool_run(struct fgw_pool *pool, void (*fn)(void *arg), void *arg)
     (void)pthread_mutex_lock(&pool->lock.mutex);
     fgw_list_push_back(&pool->lock.jobs, &job.node);
     pool->lock.backlog++;
-    (void)pthread_cond_signal(&pool->lock.wakeup);
     (void)pthread_mutex_unlock(&pool->lock.mutex);
+    (void)pthread_cond_signal(&pool->lock.wakeup);
     fgw_wait_for(&job.wait);
 }
 

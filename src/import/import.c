@@ -6,10 +6,17 @@
 
 #include "base/clock.h"
 #include "base/encode.h"
+#include "base/log.h"
 #include "import/legacy.h"
 #include "import/tree.h"
 
-enum { FIBERS = 16, POOL_THREADS = 4, BUCKET_NAME_MIN = 3, BUCKET_NAME_MAX = 63 };
+enum {
+    PROGRESS_MS = 10000,
+    FIBERS = 16,
+    POOL_THREADS = 4,
+    BUCKET_NAME_MIN = 3,
+    BUCKET_NAME_MAX = 63
+};
 
 struct known_bucket {
     struct known_bucket *next;
@@ -379,8 +386,22 @@ static enum fgw_err work_page(struct import *import)
     return import->stop;
 }
 
+/* A long import says how far it is. */
+static void say_progress(const struct import *import, uint64_t *next_ms)
+{
+    const struct fgw_import_counts *counts = import->counts;
+    if (fgw_clock_boot_ms() < *next_ms) {
+        return;
+    }
+    *next_ms = fgw_clock_boot_ms() + PROGRESS_MS;
+    fgw_log_info("import", "%llu objects looked at, %llu taken over (%llu MiB), %llu failed",
+                 (unsigned long long)counts->rows, (unsigned long long)counts->imported,
+                 (unsigned long long)(counts->bytes >> 20), (unsigned long long)counts->failed);
+}
+
 static enum fgw_err work_table(struct import *import, struct fgw_error *error)
 {
+    uint64_t next_ms = fgw_clock_boot_ms() + PROGRESS_MS;
     struct fgw_legacy *legacy = NULL;
     enum fgw_err err =
         fgw_legacy_open(import->options->client, import->options->keyspace, &legacy, error);
@@ -391,6 +412,7 @@ static enum fgw_err work_table(struct import *import, struct fgw_error *error)
             if (err != FGW_OK) {
                 *error = import->stop_error;
             }
+            say_progress(import, &next_ms);
         }
     }
     fgw_legacy_free(legacy);

@@ -10,8 +10,16 @@
 #include "base/log.h"
 #include "base/rng.h"
 
-enum { DDL_TIMEOUT_MS = 210000, PIN_TIMEOUT_MS = 10000, TEXT_MAX = 1 << 20, AGREEMENT_MS = 60000,
-       AGREEMENT_AGAIN_MS = 2000, AGREEMENT_POLL_MS = 100, SLEEP_SLICE_MS = 200 };
+enum {
+    DDL_TIMEOUT_MS = 210000,
+    PIN_TIMEOUT_MS = 10000,
+    TEXT_MAX = 1 << 20,
+    AGREEMENT_MS = 60000,
+    AGREEMENT_AGAIN_MS = 2000,
+    AGREEMENT_POLL_MS = 100,
+    SLEEP_SLICE_MS = 200,
+    STOPPING_SLICE_MS = 10
+};
 
 struct fgw_migrate_answer fgw_port_ok(void)
 {
@@ -100,8 +108,8 @@ struct fgw_migrate_answer fgw_port_ask(struct fgw_migrate_port *port,
     }
     if (question->kind == FGW_CQL_DDL) {
         uint32_t limit_ms = port->options.ddl_timeout_ms;
-        options.deadline_ms = fgw_loop_now_ms(fgw_loop_current()) +
-                              (limit_ms == 0 ? DDL_TIMEOUT_MS : limit_ms);
+        options.deadline_ms =
+            fgw_loop_now_ms(fgw_loop_current()) + (limit_ms == 0 ? DDL_TIMEOUT_MS : limit_ms);
     }
     if (err == FGW_OK) {
         err = fgw_cql_query(port->options.client, (const char *)text->ptr, question->kind, &options,
@@ -121,8 +129,7 @@ struct fgw_migrate_answer fgw_port_cas(struct fgw_migrate_port *port, enum fgw_m
     struct port_question question = {.lane = lane, .kind = FGW_CQL_LWT};
     struct fgw_cql_result *result = NULL;
     struct fgw_migrate_answer answer = fgw_port_ask(port, &question, text, &result);
-    if (answer.class == FGW_MIGRATE_OK &&
-        fgw_cql_result_applied(result, out_applied) != FGW_OK) {
+    if (answer.class == FGW_MIGRATE_OK && fgw_cql_result_applied(result, out_applied) != FGW_OK) {
         answer.class = FGW_MIGRATE_UNKNOWN; /* an answer that says nothing proves nothing */
     }
     fgw_cql_result_free(result);
@@ -273,14 +280,16 @@ static bool stop_requested(void *context)
            port->options.stop_requested(port->options.stop_context);
 }
 
-/* In slices: who is asked to stop does so soon. */
+/* In slices: who is asked to stop does so soon. Never without a pause: a loop that waits for another
+ * fiber must let it run. */
 static void sleep_ms(void *context, uint32_t ms)
 {
-    while (ms > 0 && !stop_requested(context)) {
-        uint32_t slice = ms < SLEEP_SLICE_MS ? ms : SLEEP_SLICE_MS;
+    do {
+        uint32_t slice = stop_requested(context) ? STOPPING_SLICE_MS : SLEEP_SLICE_MS;
+        slice = ms < slice ? ms : slice;
         fgw_fiber_sleep_ms(slice);
         ms -= slice;
-    }
+    } while (ms > 0 && !stop_requested(context));
 }
 
 static void random_bytes(void *context, void *out, size_t len)
@@ -362,8 +371,7 @@ static bool versions_agree(struct fgw_migrate_port *port, const char *table, boo
  * version is a constant and this proves nothing, which costs one look. */
 static void await_agreement(struct fgw_migrate_port *port)
 {
-    uint64_t limit =
-        fgw_clock_boot_ms() + (port->disagreed ? AGREEMENT_AGAIN_MS : AGREEMENT_MS);
+    uint64_t limit = fgw_clock_boot_ms() + (port->disagreed ? AGREEMENT_AGAIN_MS : AGREEMENT_MS);
     while (fgw_clock_boot_ms() < limit && !stop_requested(port)) {
         bool seen = false;
         struct fgw_migrate_uuid version = {{0}};
@@ -391,8 +399,11 @@ static struct fgw_migrate_answer send_statement(void *context, const char *keysp
     (void)keyspace; /* names in the statement are qualified */
     fgw_buf_init(&text, TEXT_MAX);
     (void)fgw_buf_append_str(&text, statement);
+    uint64_t since_ms = fgw_clock_boot_ms();
     struct fgw_migrate_answer answer = fgw_port_ask(port, &question, &text, &result);
     fgw_cql_result_free(result);
+    port->statements++;
+    port->statements_ms += fgw_clock_boot_ms() - since_ms;
     if (answer.class == FGW_MIGRATE_OK && !data) {
         await_agreement(port);
     }
@@ -431,6 +442,12 @@ void fgw_migrate_port_free(struct fgw_migrate_port *port)
         fgw_cql_pin_free(port->pin);
         fgw_xfree(port);
     }
+}
+
+unsigned fgw_migrate_port_statements(const struct fgw_migrate_port *port, uint64_t *out_ms)
+{
+    *out_ms = port->statements_ms;
+    return port->statements;
 }
 
 const struct fgw_migrate_ops *fgw_migrate_port_ops(const struct fgw_migrate_port *port)

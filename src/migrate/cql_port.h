@@ -15,9 +15,10 @@ struct fgw_migrate_port;
 
 struct fgw_migrate_port_options {
     struct fgw_cql_client *client;
-    const char *replication; /* "{'class': 'SimpleStrategy', 'replication_factor': 1}", for keyspaces
+    const char
+        *replication; /* "{'class': 'SimpleStrategy', 'replication_factor': 1}", for keyspaces
                                 that are created */
-    uint32_t ddl_timeout_ms; /* how long one DDL statement may take; 0: 210 s */
+    uint32_t ddl_timeout_ms;               /* how long one DDL statement may take; 0: 210 s */
     bool (*stop_requested)(void *context); /* may be NULL */
     void *stop_context;
     bool quiet; /* no log lines (verbs that print a report) */
@@ -26,6 +27,8 @@ struct fgw_migrate_port_options {
 struct fgw_migrate_port *fgw_migrate_port_new(const struct fgw_migrate_port_options *options);
 /* Takes NULL. */
 void fgw_migrate_port_free(struct fgw_migrate_port *port);
+/* DDL statements sent so far and how long they took. */
+unsigned fgw_migrate_port_statements(const struct fgw_migrate_port *port, uint64_t *out_ms);
 const struct fgw_migrate_ops *fgw_migrate_port_ops(const struct fgw_migrate_port *port);
 
 #endif

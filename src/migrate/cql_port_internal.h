@@ -9,7 +9,9 @@ struct fgw_migrate_port {
     struct fgw_migrate_port_options options;
     struct fgw_migrate_ops ops;
     struct fgw_cql_pin *pin;
-    bool disagreed; /* the nodes did not agree in time once: no long wait again */
+    bool disagreed;         /* the nodes did not agree in time once: no long wait again */
+    unsigned statements;    /* of DDL, answered or not */
+    uint64_t statements_ms; /* and how long they took */
     struct fgw_gate guard;
     struct fgw_wait task_done;
     void (*task)(void *argument);

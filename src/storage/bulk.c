@@ -261,8 +261,8 @@ static void ask_appender(struct fgw_bulk *bulk, struct append *append)
     fgw_wait_init(&append->wait, 1);
     (void)pthread_mutex_lock(&bulk->lock.mutex);
     fgw_list_push_back(&bulk->lock.appends, &append->node);
-    (void)pthread_cond_signal(&bulk->lock.append_work);
     (void)pthread_mutex_unlock(&bulk->lock.mutex);
+    (void)pthread_cond_signal(&bulk->lock.append_work);
     fgw_wait_for(&append->wait);
 }
 
@@ -390,12 +390,12 @@ enum fgw_err fgw_bulk_sync(struct fgw_bulk *bulk, struct fgw_bulk_file *file, ui
     bool done = file->synced >= end;
     if (!done) {
         fgw_list_push_back(&bulk->lock.syncs, &sync.node);
-        (void)pthread_cond_signal(&bulk->lock.sync_work);
     }
     (void)pthread_mutex_unlock(&bulk->lock.mutex);
     if (done) {
         return FGW_OK;
     }
+    (void)pthread_cond_signal(&bulk->lock.sync_work);
     fgw_wait_for(&sync.wait);
     return sync.result;
 }

@@ -180,9 +180,11 @@ void fgw_committer_push(struct fgw_committer *committer, struct fgw_request *req
         request->next = head;
     } while (!atomic_compare_exchange_weak(&committer->inbox, &head, request));
     if (head == NULL && atomic_load(&committer->sleeping)) {
+        /* it has either not looked at the inbox yet or waits; signals come after the unlocking, as
+         * the woken thread would only wait for the mutex */
         (void)pthread_mutex_lock(&committer->sleep.mutex);
-        (void)pthread_cond_signal(&committer->sleep.wakeup);
         (void)pthread_mutex_unlock(&committer->sleep.mutex);
+        (void)pthread_cond_signal(&committer->sleep.wakeup);
     }
 }
 
@@ -495,8 +497,8 @@ static void finish_applied(struct fgw_committer *committer, struct batch *batch)
     (void)pthread_mutex_lock(&committer->handover.mutex);
     atomic_store(&batch->state, BATCH_APPLIED);
     committer->handover.pending--;
-    (void)pthread_cond_signal(&committer->handover.done);
     (void)pthread_mutex_unlock(&committer->handover.mutex);
+    (void)pthread_cond_signal(&committer->handover.done);
 }
 
 static struct batch *next_handed_over(struct fgw_committer *committer)
@@ -567,8 +569,8 @@ static void hand_over(struct fgw_committer *committer, struct batch *batch)
     if (committer->handover.stuck) {
         answer_all_with(&batch->accepted, FGW_ERR_UNKNOWN_OUTCOME);
     }
-    (void)pthread_cond_signal(&committer->handover.work);
     (void)pthread_mutex_unlock(&committer->handover.mutex);
+    (void)pthread_cond_signal(&committer->handover.work);
 }
 
 /* -- the committer's turn ----------------------------------------------------------------------- */

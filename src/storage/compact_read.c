@@ -72,7 +72,9 @@ static enum fgw_err look_up(struct walk *walk, const uint8_t *digest, uint64_t o
         err = fgw_block_row_decode(fgw_buf_bytes(&walk->value), row);
     }
     if (err == FGW_OK) {
-        *out_live = row->group == walk->slice->group && row->offset == offset && row->refs > 0;
+        bool here = row->group == walk->slice->group && row->offset == offset;
+        walk->slice->rows += here ? 1 : 0;
+        *out_live = here && row->refs > 0;
     }
     return err == FGW_ERR_NOT_FOUND ? FGW_OK : err;
 }

@@ -296,6 +296,67 @@ static enum fgw_err check_logs(struct fgw_storage *storage, struct fgw_storage_s
     return err;
 }
 
+/* -- checkpoints --------------------------------------------------------------------------------- */
+
+struct checkpoint_job {
+    struct fgw_storage *storage;
+    uint64_t id;
+    uint64_t damaged_at;
+    enum fgw_err result;
+};
+
+static void run_checkpoint(void *arg)
+{
+    struct checkpoint_job *job = arg;
+    struct fgw_datadir *dir = &job->storage->dir;
+    struct fgw_record_opener opener;
+    struct fgw_checkpoint_reader *reader = NULL;
+    struct fgw_checkpoint_row row;
+    fgw_record_opener_init(&opener, &dir->keyring,
+                           (const uint8_t(*)[FGW_RECORD_ID_SIZE])dir->store_ids,
+                           dir->store_id_count);
+    job->result = fgw_checkpoint_reader_open(dir, job->id, &opener, true, &reader);
+    if (reader != NULL) {
+        while ((job->result = fgw_checkpoint_reader_next(reader, &row)) == FGW_OK) {
+        }
+        job->damaged_at = fgw_checkpoint_reader_offset(reader);
+    }
+    fgw_checkpoint_reader_close(reader);
+}
+
+struct list_job {
+    struct fgw_storage *storage;
+    struct fgw_checkpoint_list list;
+    enum fgw_err result;
+};
+
+static void run_list(void *arg)
+{
+    struct list_job *job = arg;
+    job->result = fgw_checkpoint_list_read(&job->list, &job->storage->dir);
+}
+
+/* Those that are there when it begins; one that was replaced meanwhile is passed over. */
+static enum fgw_err check_checkpoints(struct fgw_storage *storage, struct fgw_storage_scrub *scrub)
+{
+    struct list_job job = {.storage = storage};
+    fgw_pool_run(storage->pool, run_list, &job);
+    enum fgw_err err = job.result;
+    for (size_t i = 0; i < job.list.count && err == FGW_OK; i++) {
+        struct checkpoint_job one = {.storage = storage, .id = job.list.ids[i]};
+        fgw_pool_run(storage->pool, run_checkpoint, &one);
+        scrub->checkpoints += one.result == FGW_ERR_END ? 1 : 0;
+        if (one.result == FGW_ERR_CORRUPT) {
+            tell(scrub, &(struct fgw_storage_damage){
+                            .what = "checkpoint", .group = one.id, .offset = one.damaged_at});
+        } else if (one.result != FGW_ERR_END && one.result != FGW_ERR_NOT_FOUND) {
+            err = one.result;
+        }
+    }
+    fgw_checkpoint_list_free(&job.list);
+    return err;
+}
+
 /* -- all of it ----------------------------------------------------------------------------------- */
 
 typedef enum fgw_err page_fn(struct fgw_storage *storage, struct fgw_storage_scrub *scrub,
@@ -348,7 +409,10 @@ static enum fgw_err each_page(struct fgw_storage *storage, struct fgw_storage_sc
 
 enum fgw_err fgw_storage_scrub(struct fgw_storage *storage, struct fgw_storage_scrub *scrub)
 {
-    enum fgw_err err = each_page(storage, scrub, 'g', BLOBS_PAGE, logs_of_page);
+    enum fgw_err err = check_checkpoints(storage, scrub);
+    if (err == FGW_OK) {
+        err = each_page(storage, scrub, 'g', BLOBS_PAGE, logs_of_page);
+    }
     if (err == FGW_OK) {
         err = each_page(storage, scrub, 'B', BLOBS_PAGE, blobs_of_page);
     }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -209,6 +210,10 @@ static void set_defaults(struct fgw_storage_options *options)
     options->group_size_bytes =
         options->group_size_bytes == 0 ? GROUP_SIZE_DEFAULT : options->group_size_bytes;
     options->memory_bytes = options->memory_bytes == 0 ? MEMORY_DEFAULT : options->memory_bytes;
+    const char *test = getenv("FGW_TEST_CHECKPOINT_BYTES");
+    if (options->checkpoint_bytes == 0 && test != NULL) {
+        options->checkpoint_bytes = strtoull(test, NULL, 10);
+    }
     options->path = NULL; /* the caller's: dir.path from here on */
 }
 
@@ -460,6 +465,7 @@ void fgw_storage_stats(struct fgw_storage *storage, struct fgw_storage_stats *ou
         .bytes_unlinked = atomic_load(&storage->compact.figures.bytes),
         .groups_waiting = atomic_load(&storage->compact.figures.waiting_groups),
         .bytes_waiting = atomic_load(&storage->compact.figures.waiting_bytes),
+        .spared_bytes = atomic_load(&storage->figures.spared_bytes),
         .read_only = committer.read_only,
         .below_reserve = atomic_load(&storage->space.below_reserve)};
 }

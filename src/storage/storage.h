@@ -44,7 +44,8 @@ struct fgw_storage_options {
     uint64_t pending_drop_ms;    /* age at which one named elsewhere ends; 0 = 2 h */
     uint64_t sweep_min_age_ms;   /* tests: no hold is swept sooner; 0 = 2 h */
     unsigned dead_percent;       /* FGW_DEAD_PERCENT */
-    uint64_t checkpoint_bytes;   /* of records before the next checkpoint, at least; 0 = 256 MiB */
+    uint64_t checkpoint_bytes;   /* of records before the next checkpoint, at least; 0 = 256 MiB
+                                    (FGW_TEST_CHECKPOINT_BYTES in the environment) */
     const uint8_t *cluster_id;   /* 16 bytes a cluster's database names; NULL: own */
     bool skip_damaged;           /* `fgw recover --skip-damaged` */
     bool rebuild_index;          /* `fgw recover`: RocksDB is set aside and rebuilt */
@@ -317,6 +318,38 @@ enum fgw_err fgw_storage_checkpoint(struct fgw_storage *storage,
 void fgw_storage_hold_groups(struct fgw_storage *storage);
 void fgw_storage_release_groups(struct fgw_storage *storage);
 
+/* -- groups, for people who look at them ----------------------------------------------------- */
+
+struct fgw_storage_group {
+    uint64_t id;
+    bool bulk;    /* else a log group */
+    bool writing; /* not sealed */
+    bool missing; /* the file is not there, or shorter than `end` */
+    uint64_t end; /* of what is durable and known; a bulk group's grows with the log */
+    uint64_t file_bytes;
+    uint64_t live_blocks, live_bytes, dead_bytes;
+};
+/* All, by id; *out_groups is the caller's to free. From a fiber, as the others. */
+enum fgw_err fgw_storage_groups(struct fgw_storage *storage, struct fgw_storage_group **out_groups,
+                                size_t *out_count) FGW_MUST_CHECK;
+/* FGW_ERR_NOT_FOUND. */
+enum fgw_err fgw_storage_group_get(struct fgw_storage *storage, uint64_t id,
+                                   struct fgw_storage_group *out_group) FGW_MUST_CHECK;
+/* What comes next goes to a new group. FGW_OK also when it is sealed already. */
+enum fgw_err fgw_storage_group_seal(struct fgw_storage *storage, uint64_t id) FGW_MUST_CHECK;
+struct fgw_storage_group_check {
+    uint64_t group;
+    uint64_t offset;   /* where to go on; 0: the beginning */
+    uint64_t sections; /* found whole so far */
+    bool done;         /* up to the group's end */
+    bool damaged;      /* at `offset` */
+};
+/* Reads about `bytes` more of the file: every section, dead blocks and records as well, against its
+ * CID. FGW_OK also when damage was found. */
+enum fgw_err fgw_storage_group_verify(struct fgw_storage *storage,
+                                      struct fgw_storage_group_check *check,
+                                      uint64_t bytes) FGW_MUST_CHECK;
+
 /* -- backup (docs/formats/backup.md) --------------------------------------------------------- */
 
 enum fgw_storage_backup_phase {
@@ -395,7 +428,7 @@ enum fgw_err fgw_storage_check_block(struct fgw_storage *storage,
 
 /* Something that scrub found damaged. */
 struct fgw_storage_damage {
-    const char *what;      /* "bytes", "log record", "list" */
+    const char *what;      /* "bytes", "log record", "list", "checkpoint" */
     struct fgw_cid cid;    /* of the block or the blob; not for log records */
     uint64_t group;        /* where; 0: nowhere */
     uint64_t offset;
@@ -411,9 +444,10 @@ struct fgw_storage_scrub {
      * NULL. */
     bool (*on_progress)(void *context, const struct fgw_storage_scrub *scrub);
     /* results, also while it runs */
-    uint64_t blocks, bytes, blobs, log_batches, damaged;
+    uint64_t blocks, bytes, blobs, log_batches, checkpoints, damaged;
 };
-/* Reads everything that is held and checks its SHA-256, lists against blobs, all records of the log.
+/* Reads everything that is held and checks its SHA-256, lists against blobs, all records of the log,
+ * checkpoints.
  * Damaged blocks are marked bad: reads of them fail at once, new bytes replace them. From a fiber.
  * FGW_OK also when damage was found. */
 enum fgw_err fgw_storage_scrub(struct fgw_storage *storage,
@@ -451,6 +485,7 @@ struct fgw_storage_stats {
     /* compaction, since the process began; waiting: given up, until a checkpoint covers it */
     uint64_t moved_blocks, moved_bytes, groups_unlinked, bytes_unlinked;
     uint64_t groups_waiting, bytes_waiting;
+    uint64_t spared_bytes; /* of blocks that were not written, as the store had them */
     bool read_only, below_reserve, recovering;
 };
 void fgw_storage_stats(struct fgw_storage *storage, struct fgw_storage_stats *out_stats);

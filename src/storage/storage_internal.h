@@ -72,6 +72,7 @@ struct fgw_storage {
     } groups_held;
     struct {
         _Atomic uint64_t groups, log_bytes, bulk_bytes, live_bytes, dead_bytes, blocks;
+        _Atomic uint64_t spared_bytes; /* not written, as the store had them */
     } figures;
 };
 

@@ -140,7 +140,7 @@ def check_all(server, writers):
     assert set(listed) <= {key for writer in writers for key in writer.states}
 
 
-def one_round(server, writers, rng):
+def one_round(server, writers, rng, lose_index):
     writers = [writer.renew() for writer in writers]
     for writer in writers:
         writer.start()
@@ -155,6 +155,8 @@ def one_round(server, writers, rng):
         server.start(wait=False)
         time.sleep(rng.uniform(0.05, 0.5))
         server.kill()
+    if lose_index and rng.random() < 0.3:
+        shutil.rmtree(server.data / "meta")
     started = time.monotonic()
     server.start()
     assert time.monotonic() - started < 20
@@ -162,14 +164,14 @@ def one_round(server, writers, rng):
     return writers
 
 
-def kill_loop(server_factory, rng, rounds):
+def kill_loop(server_factory, rng, rounds, settings=None):
     server = server_factory(settings={
         "FGW_GROUP_SIZE": "16MiB", "FGW_MEMORY": "128MiB", "FGW_MIN_FREE": "1MiB",
-        "FGW_RELEASE_DELAY": "1s"})
+        "FGW_RELEASE_DELAY": "1s", **(settings or {})})
     server.client().create_bucket(Bucket=BUCKET)
     writers = [Writer(i, server, rng.random()) for i in range(WRITERS)]
     for _ in range(rounds):
-        writers = one_round(server, writers, rng)
+        writers = one_round(server, writers, rng, settings is not None)
     assert sum(writer.acknowledged for writer in writers) > rounds
     server.stop()
     scrub = run_fgw("scrub", "--data", server.data)
@@ -180,12 +182,23 @@ def kill_loop(server_factory, rng, rounds):
     assert recover.returncode == 0, recover.stdout + recover.stderr
     server.start()
     check_all(server, writers)
+    return server
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_kill_loop(server_factory, rng):
     kill_loop(server_factory, rng, ROUNDS)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_kill_loop_with_checkpoints(server_factory, rng):
+    """One is being written most of the time, groups are given up behind it, and every third start
+    has lost its index."""
+    server = kill_loop(server_factory, rng, ROUNDS, {
+        "FGW_TEST_CHECKPOINT_BYTES": "20000", "FGW_GROUP_SIZE": "2MiB"})
+    assert list((server.data / "checkpoints").glob("*.car"))
 
 
 @pytest.mark.soak

@@ -16,12 +16,12 @@
 
 #include "base/crc.h"
 #include "kv/kv.h"
+#include "storage/storage_internal.h"
 
 enum { FIBERS = 3, KEYS = 5, KEY_SIZE = 24 };
 
 static enum fgw_err always_live(void *context, const struct fgw_storage_owner *owner,
-                                const struct fgw_cid *root,
-                                enum fgw_storage_liveness *out_live)
+                                const struct fgw_cid *root, enum fgw_storage_liveness *out_live)
 {
     (void)context;
     (void)owner;
@@ -35,6 +35,7 @@ static void open_at(struct fixture *fixture, const char *path)
     *fixture = (struct fixture){.options = {.path = path,
                                             .min_free_bytes = 1,
                                             .group_size_bytes = 512 * 1024,
+                                            .dead_percent = 30,
                                             .checkpoint_bytes = 16 * 1024}};
     enum fgw_err err = fixture_try_open(fixture);
     if (err != FGW_OK) {
@@ -128,13 +129,16 @@ static void walk(void *arg)
         char key[KEY_SIZE];
         make_key(key, walker->number, (unsigned)draw(walker, KEYS));
         uint64_t kind = draw(walker, 100);
-        if (kind < 72) {
+        if (kind < 70) {
             put_one(walker, key);
-        } else if (kind < 95) {
+        } else if (kind < 92) {
             delete_one(walker, key);
-        } else if (kind < 97) {
+        } else if (kind < 94) {
             check(fgw_storage_checkpoint(walker->fixture->storage, NULL), "checkpoint");
         } else if (kind < 98) {
+            fgw_care_kick(walker->fixture->storage->care, FGW_CARE_RELEASE);
+            fgw_care_kick(walker->fixture->storage->care, FGW_CARE_COMPACT);
+        } else if (kind < 99) {
             fgw_pool_run(fgw_storage_pool(walker->fixture->storage), flush_index,
                          fgw_storage_kv(walker->fixture->storage));
         } else {

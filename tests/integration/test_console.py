@@ -187,6 +187,20 @@ def test_a_verb_without_keys(server):
     assert done.returncode == 2 and "--admin needs FGW_ROOT_ACCESS_KEY" in done.stderr
 
 
+def test_care_of_the_data_over_the_network(server):
+    if server.verb == "proxy":
+        pytest.skip("a proxy has no data directory")
+    done = admin_verb(server, "scrub", "--json")
+    assert done.returncode == 0 and json.loads(done.stdout)["damaged"] == 0, done.stderr
+    done = admin_verb(server, "sweep", "--json")
+    assert done.returncode == 0 and json.loads(done.stdout)["failed"] is None, done.stderr
+    done = admin_verb(server, "recover")
+    assert done.returncode == 2 and "works on the data directory itself" in done.stderr
+    done = run_fgw("sweep", "--admin", "http://127.0.0.1:1", env={
+        "FGW_ROOT_ACCESS_KEY": server.access_key, "FGW_ROOT_SECRET_KEY": server.secret_key})
+    assert done.returncode != 0 and "http://127.0.0.1:1 does not answer" in done.stderr
+
+
 def ready(port, *arguments):
     return run_fgw("status", "--ready", *arguments, env={"FGW_OPS_LISTEN": f"0.0.0.0:{port}"})
 
@@ -197,6 +211,8 @@ def test_status_ready(server):
     assert json.loads(ready(server.ops_port, "--json").stdout)["ready"] is True
     done = ready(free_port())
     assert done.returncode == 3 and "nothing answers at 127.0.0.1:" in done.stderr
+    address = f"http://{server.host}:{server.ops_port}"
+    assert run_fgw("status", "--ready", "--admin", address).stdout == "ready\n"
     done = run_fgw("status", "--ready", env={"FGW_OPS_LISTEN": ""})
     assert done.returncode == 2
 

@@ -11,6 +11,7 @@ import pytest
 
 import fgw_server
 import legacy_gateway
+import migration_world
 from fgw_server import run_fgw
 
 KEYS = {"FGW_ROOT_ACCESS_KEY": fgw_server.ACCESS_KEY, "FGW_ROOT_SECRET_KEY": fgw_server.SECRET_KEY}
@@ -236,6 +237,35 @@ def test_into_a_database(gateway, cassandra, rng, server_factory, form):
     if form == "cql":
         server.start()
     check_objects(server.client(), gateway)
+
+
+@pytest.mark.slow
+def test_the_whole_move_in_one_keyspace(cassandra, tmp_path, rng, server_factory):
+    """The gateway's shared keyspace as its migrations left it becomes ours: adopted, imported from,
+    served; its table stays."""
+    server = server_factory(form="cql", name="server-0", start=False)
+    server.port, server.ops_port = fgw_server.free_port(), fgw_server.free_port()
+    settings = {name: str(value) for name, value in server.all_settings().items()
+                if "LISTEN" not in name}
+    keyspace = settings["FGW_CQL_KEYSPACE"]
+    cassandra.create_keyspace(keyspace)
+    gateway = legacy_gateway.Gateway(cassandra, keyspace, tmp_path / "cars")
+    fill(gateway, rng)
+    session = cassandra.session()
+    for table in (migration_world.MULTIHASH, migration_world.CID_GROUPS, migration_world.UPLOADS):
+        session.execute(table.format(k=keyspace))
+    session.execute(f"CREATE TABLE {keyspace}.schema_migrations (version bigint PRIMARY KEY, "
+                    "dirty boolean)")
+    session.execute(f"INSERT INTO {keyspace}.schema_migrations (version, dirty) "
+                    "VALUES (1756300000, false)")
+    (tmp_path / "server-0").mkdir(exist_ok=True)
+    job = Import(gateway, cassandra, settings.pop("FGW_DATA"), **settings)
+    done = run_fgw("import", gateway.folder, "--json", env=job.environment, timeout=200)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["imported"] == 6
+    server.start()
+    check_objects(server.client(), gateway)
+    assert session.execute(f"SELECT count(*) FROM {keyspace}.S3Objects").one()[0] == 7
 
 
 @pytest.mark.parametrize("arguments, code, says", [

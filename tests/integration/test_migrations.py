@@ -1,6 +1,7 @@
 """fgw db-init, fgw migrate and the start of fgw serve on a real Cassandra, from every state that
 the field reports found a database in. In each: the exit code, a message that names the keyspace
-and the next command, that command, run, mends it, run again changes nothing, no row is lost."""
+and the next command, that command, run, mends it, run again changes nothing, no row is lost.
+rowNN: a row of the fault matrix; more of them in test_migration_rows.py and tests/unit/migrate."""
 import json
 import re
 import signal
@@ -18,6 +19,7 @@ from migration_world import (CID_GROUPS, LAST, MIDDLE, MULTIHASH, NODE_LAST, OBJ
                              UPLOADS, UPLOADS_OF_INIT, World, finish_all, next_command, start_all)
 
 pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def world(cassandra):
@@ -132,7 +134,7 @@ def test_flag_cleared_by_hand_at_1756300000(world):
     check_wrong_uploads(world)
 
 
-def test_flag_cleared_by_hand_and_table_missing(world):
+def test_row18_flag_cleared_by_hand_on_a_half_schema(world):
     world.legacy([MULTIHASH, OBJECTS], 1756300000, True)
     world.cql("UPDATE {k}.schema_migrations SET dirty = false WHERE version = 1756300000")
     world.run("db-init")
@@ -152,7 +154,7 @@ def test_uploads_of_the_right_shape(world, rows):
     assert found == {f"u{i}" for i in range(rows)}
 
 
-def test_uploads_of_the_wrong_shape_with_rows(world):
+def test_row24_uploads_of_the_wrong_shape_with_rows(world):
     world.legacy([UPLOADS_OF_INIT], 1756300000, True)
     for i in range(5):
         world.cql("INSERT INTO {k}.MultipartUploads (bucket, key, upload_id, node_id) VALUES "
@@ -172,7 +174,7 @@ def test_uploads_of_the_wrong_shape_with_rows(world):
 @pytest.mark.full
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("state", ["empty", "half", "dirty"])
-def test_eight_at_once(world, state):
+def test_row03_eight_at_once(world, state):
     if state == "half":
         world.database.create_keyspace(world.shared)
         world.run("migrate", "up", "--to", MIDDLE, "--keyspace", world.shared)
@@ -188,7 +190,7 @@ def test_eight_at_once(world, state):
 
 @pytest.mark.full
 @pytest.mark.timeout(300)
-def test_three_servers_that_migrate_by_themselves(world, tmp_path):
+def test_row03_three_servers_that_migrate_by_themselves(world, tmp_path):
     servers = []
     try:
         for i in range(3):
@@ -269,7 +271,7 @@ def start_and_signal(world, number):
 
 @pytest.mark.full
 @pytest.mark.timeout(300)
-def test_holder_killed(world):
+def test_row01_holder_killed(world):
     code, _, _ = start_and_signal(world, signal.SIGKILL)
     assert code == -signal.SIGKILL
     status = world.shared_json("status", expect=3)
@@ -283,7 +285,7 @@ def test_holder_killed(world):
     world.verify()
 
 
-def test_holder_asked_to_stop_gives_the_lock_back(world):
+def test_row34_holder_asked_to_stop_gives_the_lock_back(world):
     code, out, _ = start_and_signal(world, signal.SIGTERM)
     assert code == 3
     assert f"asked to stop: stopping between two steps; `fgw migrate up --keyspace {world.shared}" \
@@ -297,7 +299,7 @@ def test_holder_asked_to_stop_gives_the_lock_back(world):
 
 # -- edits by hand on a finished schema (rows 17 to 20, 22, 35, 36 of the matrix) ---------------
 
-def test_dirty_by_hand_on_a_correct_schema(migrated):
+def test_row17_dirty_by_hand_on_a_correct_schema(migrated):
     migrated.cql(f"UPDATE {{k}}.schema_migrations SET dirty = true WHERE version = {LAST}")
     done = migrated.run("migrate", "status", "--keyspace", migrated.shared, expect=3)
     assert "the records of versions are not as they should be" in done.stdout
@@ -309,10 +311,11 @@ def test_dirty_by_hand_on_a_correct_schema(migrated):
 @pytest.mark.parametrize("edit", [
     "INSERT INTO {k}.schema_migrations (version, dirty) VALUES (1754293669, true)",
     "INSERT INTO {k}.schema_migrations (version, dirty) VALUES (42, false)",
+    "UPDATE {k}.schema_migrations SET dirty = false WHERE version = 99999999999999",
     "TRUNCATE {k}.schema_migrations",
     "DROP TABLE {k}.schema_migrations",
-], ids=["two_rows", "unknown_version", "empty", "dropped"])
-def test_mirror_edited(migrated, edit):
+], ids=["two_rows", "unknown_version", "future_version", "empty", "dropped"])
+def test_row19_mirror_edited(migrated, edit):
     migrated.cql(edit)
     migrated.run("db-init")
     assert migrated.mirror() == [(LAST, False)]
@@ -321,7 +324,7 @@ def test_mirror_edited(migrated, edit):
 @pytest.mark.parametrize("tables", [["state"], ["journal"], ["lock"], ["history"],
                                     ["state", "journal", "lock", "history", "nodes"]],
                          ids=lambda tables: "_".join(tables))
-def test_control_tables_dropped(migrated, tables):
+def test_row20_control_tables_dropped(migrated, tables):
     before = migrated.shared_json("status")["lock"]["epoch"]
     for table in tables:
         migrated.cql(f"DROP TABLE {{k}}.fgw_schema_{table}")
@@ -330,7 +333,7 @@ def test_control_tables_dropped(migrated, tables):
         assert migrated.shared_json("status")["lock"]["epoch"] >= before
 
 
-def test_table_dropped(migrated):
+def test_row22_table_dropped(migrated):
     migrated.cql("DROP TABLE {k}.policies")
     done = migrated.run("migrate", "verify", "--keyspace", migrated.shared, expect=4)
     assert "policies" in done.stdout
@@ -338,7 +341,7 @@ def test_table_dropped(migrated):
     migrated.run("migrate", "repair", "--apply", "--keyspace", migrated.shared)
 
 
-def test_column_added_by_hand(migrated):
+def test_row22_extra_column(migrated):
     migrated.cql("ALTER TABLE {k}.policies ADD remark text")
     document = migrated.shared_json("verify")
     assert [f["severity"] for f in document["findings"]] == ["warning"]
@@ -347,14 +350,14 @@ def test_column_added_by_hand(migrated):
     migrated.cql("ALTER TABLE {k}.policies DROP remark")
 
 
-def test_force_of_a_wrong_version_is_refused(migrated):
+def test_row35_force_of_a_wrong_version_is_refused(migrated):
     done = migrated.run("migrate", "force", "--version", MIDDLE + 1, "--reason", "test",
                         "--keyspace", migrated.shared, expect=2)
     assert migrated.shared in done.stdout
     assert migrated.shared_json("status")["version"] == LAST
 
 
-def test_unlock_needs_the_epoch_shown(migrated):
+def test_row35_unlock_needs_the_epoch_shown(migrated):
     migrated.cql("UPDATE {k}.fgw_schema_lock SET owner = 11111111-1111-1111-1111-111111111111, "
                  "owner_desc = 'gone pid 1' WHERE id = 'migrate'")
     lock = migrated.shared_json("status")["lock"]

@@ -35,9 +35,7 @@ def world(cassandra, proxy):
 
 
 def contract(proxy, *cases, timeout=240):
-    host, port = proxy.address.rsplit(":", 1)
-    environment = {**fgw_server.clean_environment(), "FGW_TEST_CQL_HOSTS": host,
-                   "FGW_TEST_CQL_PORT": port}
+    environment = {**fgw_server.clean_environment(), "FGW_TEST_CQL_HOSTS": proxy.address}
     done = subprocess.run([str(CONTRACT), *cases], env=environment, stdin=subprocess.DEVNULL,
                           capture_output=True, text=True, timeout=timeout, check=False)
     assert done.returncode == 0, done.stderr[-4000:]
@@ -202,3 +200,16 @@ def test_metadata_contract_in_rough_weather(proxy):
     proxy.set_rates(**ROUGH)
     contract(proxy, timeout=800)
     assert proxy.counts["timeout_late"] > 0
+
+
+@pytest.mark.full
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("seed", [1, 2])
+def test_metadata_contract_with_skewed_coordinators(cassandra, seed):
+    """Two coordinators whose clocks differ by 20 s: no plain write may have to win by its time."""
+    with ycql_proxy.YcqlProxy(cassandra.address, seed, ycql_proxy.USUAL, nodes=2) as proxy:
+        proxy.spare_ddl = True
+        proxy.skew_ms = {0: 10000, 1: -10000}
+        contract(proxy, timeout=350)
+        assert proxy.counts["skewed"] > 20
+        assert proxy.violations == []

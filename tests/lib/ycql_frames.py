@@ -74,7 +74,7 @@ class Params:
     def __init__(self, reader):
         self.consistency, self.flags = reader.u16(), reader.u8()
         self.values, self.unset = [], False
-        self.page_size = self.paging_state = self.serial = None
+        self.page_size = self.paging_state = self.serial = self.timestamp = None
         if self.flags & 0x01:
             for _ in range(reader.u16()):
                 if self.flags & 0x40:
@@ -94,7 +94,8 @@ class Params:
 
     def encode(self):
         flags = (1 if self.values else 0) | (4 if self.page_size is not None else 0) | (
-            8 if self.paging_state is not None else 0) | (16 if self.serial is not None else 0)
+            8 if self.paging_state is not None else 0) | (
+            16 if self.serial is not None else 0) | (32 if self.timestamp is not None else 0)
         out = [struct.pack(">HB", self.consistency, flags)]
         if self.values:
             out.append(struct.pack(">H", len(self.values)))
@@ -105,6 +106,8 @@ class Params:
             out.append(put_bytes(self.paging_state))
         if self.serial is not None:
             out.append(struct.pack(">H", self.serial))
+        if self.timestamp is not None:
+            out.append(struct.pack(">q", self.timestamp))
         return b"".join(out)
 
 

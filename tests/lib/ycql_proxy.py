@@ -17,6 +17,8 @@ each happened, so that a test can assert it. On requests:
   timeout_late     the same, and it is done `late_ms` afterwards
   hidden_retry     a conditional write is done twice within the server: the second answer counts
   short_page       a page of at most three rows
+  lost             done, and never answered
+  held             not sent on before release_held()
 On answers:
   empty_page       a page without rows and with more to come
   prefix           warnings and a custom payload in front
@@ -26,7 +28,8 @@ On answers:
   slow             `slow_ms` late
 After DDL, for `stale_ms`: stale_table (0x2500 to EXECUTE, -301 to QUERY), stale_catalog (the answer
 system_schema gave before).
-`spare_ddl` keeps the faults of requests from DDL. `latency_ms` delays every answer; hang(node) leaves a node's requests without answer; with nodes=2
+`skew_ms` gives plain writes through a node the time of a coordinator whose clock is wrong by so much
+(conditional ones have the ballots of one clock). `spare_ddl` keeps the faults of requests from DDL. `latency_ms` delays every answer; hang(node) leaves a node's requests without answer; with nodes=2
 the second one listens on 127.0.0.2, both on one Cassandra.
 Standard library only.
 """
@@ -71,6 +74,7 @@ class Request:
         self.asked_state = None
         self.retried = False
         self.lost = False
+        self.unanswered = False
 
 
 class Upstream:
@@ -276,6 +280,10 @@ class Connection:
         if params is not None:
             self.rewrite(request)
             body = self.encode(request)
+        if request.opcode != wire.PREPARE and proxy.hit("held", request.text):
+            proxy.held.append((self, request, body))
+            return
+        request.unanswered = request.opcode != wire.PREPARE and proxy.hit("lost", request.text)
         self.forward(request, body)
         if request.lost:
             proxy.counts["sent_then_lost"] += 1
@@ -357,6 +365,9 @@ class Connection:
         if params.paging_state is not None and params.paging_state.startswith(EMPTY_MARK):
             state = params.paging_state[len(EMPTY_MARK):]
             params.paging_state = request.asked_state = state or None
+        if request.kind == "write" and self.node in self.proxy.skew_ms:
+            self.proxy.counts["skewed"] += 1
+            params.timestamp = time.time_ns() // 1000 + self.proxy.skew_ms[self.node] * 1000
         if request.kind == "select" and (params.page_size or 0) > 3 and not \
                 request.table.startswith("system") and self.proxy.hit("short_page", request.text):
             params.page_size = 1 + self.proxy.random.randrange(3)
@@ -398,6 +409,8 @@ class Connection:
         proxy = self.proxy
         if request.kind == "ddl" and opcode == wire.RESULT:
             proxy.changed(request.text)
+        if request.unanswered:
+            return
         if request.lost:
             await self.answer_deadline(request)
             return
@@ -502,7 +515,9 @@ class YcqlProxy:
         self.port = port
         self.late_ms, self.slow_ms, self.stale_ms, self.latency_ms = 400, 2000, 1500, 0
         self.spare_ddl = False
+        self.skew_ms = {}
         self.hanging = set()
+        self.held = []
         self.counts = collections.Counter()
         self.violations = []
         self.prepared = {}
@@ -553,6 +568,10 @@ class YcqlProxy:
 
     def resume(self, node=0):
         self.hanging.discard(node)
+
+    def release_held(self):
+        """Sends on what was held."""
+        self._wait(self._release())
 
     def cut_all(self, node=None):
         """Ends all connections (of a node)."""
@@ -640,6 +659,11 @@ class YcqlProxy:
         server = await asyncio.start_server(serve, self.hosts[node], self.port)
         self._servers[node] = server
         self.port = server.sockets[0].getsockname()[1]
+
+    async def _release(self):
+        for connection, request, body in self.held:
+            connection.forward(request, body)
+        self.held.clear()
 
     async def _cut(self, node):
         for connection in list(self._connections):

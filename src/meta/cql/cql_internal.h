@@ -26,7 +26,8 @@ enum cql_statement_id {
 
 enum {
     CQL_GATES = 128,
-    CQL_GATE_WAITING_MAX = 256, /* conditional writes waiting for one gate: above, SLOW_DOWN */
+    CQL_GATE_WAITING_MAX = 256, /* waiting for one gate: above, SLOW_DOWN */
+    CQL_GATE_WAIT_MS = 5000,    /* the same when the wait would be longer than this */
     CQL_PARALLEL_MAX = 256,     /* statements of one call in flight */
     CQL_ATTEMPTS_MAX = 60,      /* races lost in a row before a write gives up */
     CQL_BUCKET_GRACE_MS = 250,
@@ -41,6 +42,7 @@ enum {
 struct cql_gate {
     struct fgw_gate gate;
     unsigned waiting;
+    uint64_t pass_us; /* how long one stays inside, lately */
 };
 
 struct cql_cache;
@@ -323,6 +325,8 @@ struct cql_stream {
     size_t count, at;
     struct fgw_buf from;   /* where a new query starts */
     struct fgw_buf paging; /* empty: a new query */
+    struct fgw_buf limit;  /* narrowed: only up to here; empty: to the end of the scan */
+    unsigned depth, step;  /* of the narrowing: scan.c */
     bool ended;
 };
 struct cql_scan {

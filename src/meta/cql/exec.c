@@ -8,6 +8,9 @@
 
 enum { LWT_TRIES = 3, COMPLAINT_MS = 30000 };
 
+/* A lost statement is sent again no later than this after the first time. */
+#define RESEND_NS (5 * UINT64_C(1000000000))
+
 struct cql_worker *cql_worker(struct cql *cql)
 {
     unsigned index = fgw_worker_index();
@@ -71,9 +74,12 @@ static enum fgw_err as_request_error(struct cql *cql, enum cql_statement_id id, 
     case FGW_ERR_CONFIG:
         complain(cql, id, words_of(err, error));
         return fgw_error_set(error, FGW_ERR_UNAVAILABLE, NULL);
+    case FGW_ERR_TOO_LARGE:
+        complain(cql, id, words_of(err, error));
+        return fgw_error_set(error, err, NULL);
     default:
         fgw_log_error("meta", "statement %s: %s", cql->statements[id].name, words_of(err, error));
-        return fgw_error_set(error, err == FGW_ERR_TOO_LARGE ? err : FGW_ERR_INTERNAL, NULL);
+        return fgw_error_set(error, FGW_ERR_INTERNAL, NULL);
     }
 }
 
@@ -243,15 +249,24 @@ static bool may_repeat(struct cql *cql)
     return fgw_cql_client_flavour(client_of(cql)) == FGW_CQL_FLAVOUR_YUGABYTE;
 }
 
+/* Who would wait too long is told at once, and has cost nothing. */
 static enum fgw_err enter(struct cql_gate *gate, struct fgw_error *error)
 {
-    if (gate->waiting >= CQL_GATE_WAITING_MAX) {
+    uint64_t wait_us = gate->waiting * gate->pass_us / gate->gate.limit;
+    if (gate->waiting >= CQL_GATE_WAITING_MAX || wait_us > CQL_GATE_WAIT_MS * UINT64_C(1000)) {
         return fgw_error_set(error, FGW_ERR_SLOW_DOWN, NULL);
     }
     gate->waiting++;
     fgw_gate_enter(&gate->gate, 1);
     gate->waiting--;
     return FGW_OK;
+}
+
+static void leave(struct cql_gate *gate, uint64_t since_ns)
+{
+    uint64_t took_us = (fgw_clock_boot_ns() - since_ns) / 1000;
+    gate->pass_us = (7 * gate->pass_us + took_us) / 8;
+    fgw_gate_leave(&gate->gate, 1);
 }
 
 enum fgw_err cql_lwt(struct cql *cql, const struct cql_lwt *lwt, enum cql_outcome *out_outcome,
@@ -262,6 +277,7 @@ enum fgw_err cql_lwt(struct cql *cql, const struct cql_lwt *lwt, enum cql_outcom
     if (err != FGW_OK) {
         return err;
     }
+    uint64_t since_ns = fgw_clock_boot_ns();
     bool lost = false; /* an earlier sending may still apply */
     bool applied = false;
     for (unsigned try = 0; try < LWT_TRIES; try++) {
@@ -270,9 +286,12 @@ enum fgw_err cql_lwt(struct cql *cql, const struct cql_lwt *lwt, enum cql_outcom
             break;
         }
         lost = true;
+        if (fgw_clock_boot_ns() - since_ns > RESEND_NS) {
+            break; /* the client that asked waits too: reading tells as much */
+        }
         cql_back_off(try + 2);
     }
-    fgw_gate_leave(&gate->gate, 1);
+    leave(gate, since_ns);
     if (err == FGW_OK) {
         enum cql_outcome refused = may_repeat(cql) ? CQL_DOUBTED : CQL_REFUSED;
         *out_outcome = applied ? CQL_APPLIED : lost ? CQL_UNSURE : refused;

@@ -220,6 +220,19 @@ enum fgw_err cql_key_get(struct fgw_meta *meta, struct fgw_arena *arena,
     return cql_fail(error, err, "reading access key", access_key);
 }
 
+/* Conditional, unlike other look-ups: the same row may come again after it was removed, and a plain
+ * write counts only if its coordinator's clock is not behind that of the removal. */
+static enum fgw_err write_look_up(struct cql *cql, enum cql_statement_id id,
+                                  const struct fgw_cql_value values[2], struct fgw_error *error)
+{
+    struct cql_lwt lwt = {.id = id, .values = values, .count = 2, .partition = 0}; /* rare */
+    enum cql_outcome outcome = CQL_UNSURE;
+    enum fgw_err err = cql_lwt(cql, &lwt, &outcome, error);
+    return err == FGW_OK && outcome == CQL_UNSURE
+               ? fgw_error_set(error, FGW_ERR_UNKNOWN_OUTCOME, NULL)
+               : err;
+}
+
 enum fgw_err cql_key_put(struct fgw_meta *meta, struct fgw_arena *arena,
                          const struct fgw_access_key *key, bool must_be_new,
                          struct fgw_error *error)
@@ -236,7 +249,7 @@ enum fgw_err cql_key_put(struct fgw_meta *meta, struct fgw_arena *arena,
         err = FGW_ERR_INVALID_ARGUMENT;
     }
     if (err == FGW_OK) {
-        err = cql_write(cql, CQL_KEYS_OF_INSERT, look_up, 2, error);
+        err = write_look_up(cql, CQL_KEYS_OF_INSERT, look_up, error);
     }
     if (err == FGW_OK) {
         sealed.secret_key = seal(cql, arena, key->access_key, key->secret_key);
@@ -264,7 +277,7 @@ enum fgw_err cql_key_remove(struct fgw_meta *meta, struct fgw_arena *arena,
     }
     if (err == FGW_OK) {
         struct fgw_cql_value look_up[] = {fgw_cql_text(key.user_name), fgw_cql_text(access_key)};
-        enum fgw_err ignored = cql_write(cql, CQL_KEYS_OF_DELETE, look_up, 2, NULL);
+        enum fgw_err ignored = write_look_up(cql, CQL_KEYS_OF_DELETE, look_up, NULL);
         (void)ignored; /* readers check the look-up against the row */
     }
     return cql_fail(error, err, "removing access key", access_key);

@@ -132,15 +132,21 @@ static enum fgw_err purge_table(struct job *job, enum cql_statement_id all,
 {
     struct fgw_arena arena;
     struct fgw_buf paging;
+    int32_t page_rows = PAGE_ROWS;
     bool more = true;
     enum fgw_err err = FGW_OK;
     fgw_arena_init(&arena, 0);
     fgw_buf_init(&paging, 0);
     while (err == FGW_OK && more && !stopped(job)) {
         struct fgw_cql_result *result = NULL;
-        struct fgw_cql_options options = {.page_size = PAGE_ROWS,
+        struct fgw_cql_options options = {.page_size = page_rows,
                                           .paging_state = fgw_buf_bytes(&paging)};
         err = cql_read(job->cql, all, NULL, 0, &options, &result, job->error);
+        if (err == FGW_ERR_TOO_LARGE && page_rows > 1) {
+            page_rows /= 4; /* too many removed rows for one page */
+            err = FGW_OK;
+            continue;
+        }
         if (err == FGW_OK) {
             size_t most = fgw_cql_result_row_count(result);
             struct removal *removals = fgw_arena_alloc(&arena, (most + 1) * sizeof *removals);
@@ -156,7 +162,8 @@ static enum fgw_err purge_table(struct job *job, enum cql_statement_id all,
     }
     fgw_arena_deinit(&arena);
     fgw_buf_deinit(&paging);
-    return err;
+    /* what lies behind rows that were removed lately waits until the database forgets them */
+    return err == FGW_ERR_TOO_LARGE ? FGW_OK : err;
 }
 
 /* -- uploads --------------------------------------------------------------------------------------- */

@@ -219,6 +219,8 @@ enum fgw_err cql_version_write(struct cql *cql, const struct cql_swap *swap,
     return write_row(cql, swap, out_outcome, error);
 }
 
+enum { RESOLVE_MS = 5000 }; /* no further look after this */
+
 /* Reads until the chain tells; a write that is still under way gets a little time. */
 static enum fgw_err resolve(struct cql *cql, struct fgw_arena *arena, const struct cql_swap *swap,
                             enum cql_outcome *out_outcome, struct fgw_error *error)
@@ -226,6 +228,7 @@ static enum fgw_err resolve(struct cql *cql, struct fgw_arena *arena, const stru
     bool insert = swap->seen->state == CQL_ABSENT;
     bool doubted = *out_outcome == CQL_DOUBTED;
     const struct fgw_id *seen = insert ? NULL : &swap->seen->object.rev;
+    uint64_t since_ms = cql_now_ms();
     for (unsigned look = 0; look < 3; look++) {
         struct cql_row now = {0};
         enum fgw_err err =
@@ -242,6 +245,9 @@ static enum fgw_err resolve(struct cql *cql, struct fgw_arena *arena, const stru
             /* no answer was lost; that the row went on by five writes since is not to be thought of */
             *out_outcome = CQL_REFUSED;
             return FGW_OK;
+        }
+        if (cql_now_ms() - since_ms > RESOLVE_MS) {
+            break;
         }
         cql_back_off(look + 3);
     }

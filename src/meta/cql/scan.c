@@ -30,6 +30,7 @@ void cql_scan_init(struct cql_scan *scan, struct fgw_bytes start, struct fgw_byt
         fgw_arena_init(&stream->arena, 0);
         fgw_buf_init(&stream->from, 0);
         fgw_buf_init(&stream->paging, 0);
+        fgw_buf_init(&stream->limit, 0);
         (void)fgw_buf_append(&stream->from, start);
     }
 }
@@ -40,6 +41,7 @@ void cql_scan_deinit(struct cql_scan *scan)
         fgw_arena_deinit(&scan->streams[i].arena);
         fgw_buf_deinit(&scan->streams[i].from);
         fgw_buf_deinit(&scan->streams[i].paging);
+        fgw_buf_deinit(&scan->streams[i].limit);
     }
     fgw_xfree(scan->streams);
     fgw_xfree(scan->heap);
@@ -105,15 +107,115 @@ enum fgw_err cql_entries_take(struct fgw_arena *arena, struct fgw_cql_result *re
     return FGW_OK;
 }
 
+/* -- past removed rows ------------------------------------------------------------------------------ */
+
+/* Cassandra refuses a read that meets too many rows that were removed lately (100,000 by default):
+ * smaller pages help where rows are between them, else only smaller ranges of keys. A range begins at
+ * `from` and ends where byte number `depth` of it is larger by `step`; refused, it is halved, byte by
+ * byte deeper; read, it is doubled. */
+enum { PAGE_ROWS_LEAST = 8, DEPTH_MAX = 1024, STEP_MAX = 128 };
+
+/* Byte `depth` of `from` plus step, with the carry; empty when there is no such key. */
+static void set_limit(struct cql_stream *stream)
+{
+    uint8_t key[DEPTH_MAX + 1] = {0};
+    size_t known = stream->from.len < stream->depth ? stream->from.len : stream->depth;
+    if (known > 0) {
+        memcpy(key, stream->from.ptr, known);
+    }
+    unsigned carry = stream->step;
+    for (unsigned i = stream->depth; i > 0 && carry > 0; i--) {
+        unsigned sum = key[i - 1] + carry;
+        key[i - 1] = (uint8_t)sum;
+        carry = sum >> 8;
+    }
+    fgw_buf_clear(&stream->limit);
+    if (carry == 0) {
+        (void)fgw_buf_append(&stream->limit, fgw_bytes(key, stream->depth));
+    }
+}
+
+/* From now on behind what was delivered, by key and not by the server's state. */
+static void restart_behind(struct cql_stream *stream)
+{
+    if (stream->count > 0 && stream->paging.len > 0) {
+        fgw_buf_clear(&stream->from);
+        (void)fgw_buf_append(&stream->from, stream->rows[stream->count - 1].key);
+        (void)fgw_buf_append_byte(&stream->from, 0);
+    }
+    fgw_buf_clear(&stream->paging);
+}
+
+static enum fgw_err narrow(struct cql_scan *scan, unsigned shard, struct fgw_error *error)
+{
+    struct cql_stream *stream = &scan->streams[shard];
+    if (scan->page_rows > PAGE_ROWS_LEAST) {
+        scan->page_rows /= 4;
+        return FGW_OK;
+    }
+    if (stream->count > 0 && stream->paging.len > 0 && scan->all != CQL_HEAD_SCAN) {
+        /* several rows of one key: where to go on cannot be told by the key */
+        return fgw_error_set(error, FGW_ERR_UNAVAILABLE, NULL);
+    }
+    restart_behind(stream);
+    if (stream->depth == 0) {
+        stream->depth = 1;
+        stream->step = STEP_MAX;
+    } else if (stream->step > 1) {
+        stream->step /= 2;
+    } else {
+        stream->depth++;
+        stream->step = STEP_MAX;
+    }
+    if (stream->depth > DEPTH_MAX) {
+        return fgw_error_set(error, FGW_ERR_UNAVAILABLE, NULL);
+    }
+    set_limit(stream);
+    return FGW_OK;
+}
+
+/* A narrowed range was read to its end: the next one, twice as large. */
+static void widen(struct cql_stream *stream)
+{
+    fgw_buf_clear(&stream->from);
+    (void)fgw_buf_append(&stream->from, fgw_buf_bytes(&stream->limit));
+    if (stream->step < STEP_MAX) {
+        stream->step *= 2;
+    } else if (stream->depth > 1) {
+        stream->depth--;
+        stream->step = 1;
+    } else {
+        stream->depth = 0;
+    }
+    fgw_buf_clear(&stream->limit);
+    if (stream->depth > 0) {
+        set_limit(stream);
+    }
+}
+
+/* Where this shard's next query ends, of its own limit and the scan's; empty: nowhere. */
+static struct fgw_bytes query_end(const struct cql_scan *scan, const struct cql_stream *stream)
+{
+    struct fgw_bytes limit = fgw_buf_bytes(&stream->limit);
+    struct fgw_bytes to = fgw_buf_bytes(&scan->to);
+    return limit.len > 0 && (to.len == 0 || fgw_bytes_cmp(limit, to) < 0) ? limit : to;
+}
+
+static bool is_narrowed(const struct cql_scan *scan, const struct cql_stream *stream)
+{
+    return stream->limit.len > 0 &&
+           fgw_bytes_eq(query_end(scan, stream), fgw_buf_bytes(&stream->limit));
+}
+
 static struct fgw_cql_call *ask(struct cql_scan *scan, unsigned shard)
 {
     struct cql_stream *stream = &scan->streams[shard];
+    struct fgw_bytes end = query_end(scan, stream);
     struct fgw_cql_value values[] = {cql_id_uuid(&scan->bucket_id), fgw_cql_int((int32_t)shard),
-                                     fgw_cql_blob(fgw_buf_bytes(&stream->from)),
-                                     fgw_cql_blob(fgw_buf_bytes(&scan->to))};
+                                     fgw_cql_blob(fgw_buf_bytes(&stream->from)), fgw_cql_blob(end)};
     struct fgw_cql_options options = {.page_size = scan->page_rows,
                                       .paging_state = fgw_buf_bytes(&stream->paging)};
-    bool bounded = scan->to.len > 0;
+    bool bounded = end.len > 0;
     return cql_start(scan->cql, bounded ? scan->bounded : scan->all, values, bounded ? 4 : 3,
                      &options);
 }
@@ -127,6 +229,8 @@ static enum fgw_err answered(struct cql_scan *scan, unsigned shard, struct fgw_c
     stream->count = 0;
     if (fgw_cql_result_has_more(result)) {
         (void)fgw_buf_append(&stream->paging, fgw_cql_result_paging_state(result));
+    } else if (is_narrowed(scan, stream)) {
+        widen(stream);
     } else {
         stream->ended = true;
     }
@@ -158,6 +262,8 @@ static enum fgw_err fill_some(struct cql_scan *scan, unsigned *next, struct fgw_
         enum fgw_err err = cql_wait(scan->cql, calls[i], &result, error);
         if (err == FGW_OK) {
             err = answered(scan, shards[i], result);
+        } else if (err == FGW_ERR_TOO_LARGE) {
+            err = narrow(scan, shards[i], error);
         }
         first = first == FGW_OK ? err : first;
     }
@@ -271,6 +377,9 @@ void cql_scan_seek(struct cql_scan *scan, struct fgw_bytes key)
             fgw_buf_clear(&stream->paging);
             fgw_buf_clear(&stream->from);
             (void)fgw_buf_append(&stream->from, key);
+            if (stream->depth > 0) {
+                set_limit(stream);
+            }
         }
     }
     scan->heap_valid = false;

@@ -89,7 +89,6 @@ struct version_scan {
     struct fgw_bytes *rows;
     size_t head_count;
     size_t head_max;
-    bool more_heads;
 };
 
 static enum rocks_scan_next take_head(void *context, struct fgw_bytes row_key, struct fgw_bytes row,
@@ -101,7 +100,6 @@ static enum rocks_scan_next take_head(void *context, struct fgw_bytes row_key, s
     bool take = false;
     enum fgw_lister_next next = FGW_LISTER_NEXT;
     if (scan->head_count == scan->head_max) {
-        scan->more_heads = true;
         return ROCKS_SCAN_STOP;
     }
     /* prefixes are added by the second pass, in order with the versions; here only skip */
@@ -114,55 +112,6 @@ static enum rocks_scan_next take_head(void *context, struct fgw_bytes row_key, s
         return seek_head(common, out_seek);
     }
     return next == FGW_LISTER_DONE ? ROCKS_SCAN_STOP : ROCKS_SCAN_NEXT;
-}
-
-struct noncurrent_scan {
-    struct fgw_arena *arena;
-    struct fgw_lister *lister;
-    struct fgw_bytes key;
-    enum fgw_err err;
-    bool full;
-};
-
-static enum rocks_scan_next take_noncurrent(void *context, struct fgw_bytes row_key,
-                                            struct fgw_bytes row, struct fgw_bytes *out_seek)
-{
-    struct noncurrent_scan *scan = context;
-    struct fgw_object object;
-    (void)row_key;
-    (void)out_seek;
-    scan->err = fgw_row_decode_object(scan->arena, scan->key, fgw_arena_copy(scan->arena, row),
-                                      FGW_ROW_LISTING, &object, NULL);
-    if (scan->err != FGW_OK) {
-        return ROCKS_SCAN_STOP;
-    }
-    if (fgw_lister_add(scan->lister, &object) == FGW_LISTER_DONE) {
-        scan->full = true;
-        return ROCKS_SCAN_STOP;
-    }
-    return ROCKS_SCAN_NEXT;
-}
-
-/* Adds what of a key's noncurrent versions lies behind `after` (NULL: all). */
-static enum fgw_err add_noncurrent(struct version_scan *scan, struct fgw_lister *lister,
-                                   struct fgw_bytes key, const struct fgw_id *after)
-{
-    struct fgw_arena *arena = scan->common.arena;
-    const struct fgw_id *bucket_id = &scan->common.bucket->id;
-    struct fgw_bytes lower = rocks_key_versions_of(arena, bucket_id, key);
-    struct fgw_bytes upper = rocks_key_end(arena, lower);
-    if (after != NULL) {
-        /* the first key behind the row of `after` */
-        struct fgw_buf behind;
-        fgw_buf_init(&behind, 0);
-        (void)fgw_buf_append(&behind, rocks_key_version(arena, bucket_id, key, after));
-        (void)fgw_buf_append_byte(&behind, 0);
-        lower = fgw_arena_copy(arena, fgw_buf_bytes(&behind));
-        fgw_buf_deinit(&behind);
-    }
-    struct noncurrent_scan inner = {.arena = arena, .lister = lister, .key = key};
-    enum fgw_err err = rocks_scan(scan->rocks, lower, upper, take_noncurrent, &inner);
-    return err == FGW_OK ? inner.err : err;
 }
 
 /* The version that the marker names, as an id: "null" is looked up in the head. */
@@ -182,51 +131,129 @@ static bool marker_is_gone(const struct fgw_object *head, const struct fgw_id *m
     return fgw_id_is_zero(marker) || memcmp(&head->version_id, marker, sizeof head->version_id) < 0;
 }
 
-/* One key: its head unless the marker lies behind it, then the noncurrent versions. */
-static enum fgw_err add_key(struct version_scan *scan, struct fgw_lister *lister, size_t index)
+/* The merge of the heads read before with the noncurrent rows, which one iterator walks through. */
+struct merge {
+    struct version_scan *scan;
+    struct fgw_lister *lister;
+    size_t next; /* head to be added next */
+    /* the key whose noncurrent rows are due */
+    struct fgw_bytes key;
+    struct fgw_bytes prefix; /* of their row keys */
+    struct fgw_bytes lower;  /* the first of them that is wanted */
+    enum fgw_err err;
+};
+
+/* What of the key's noncurrent versions is wanted: those behind `after` (NULL: all). */
+static void want_noncurrent(struct merge *merge, struct fgw_bytes key, const struct fgw_id *after)
 {
-    struct fgw_bytes key = scan->keys[index];
-    struct rocks_head head;
-    enum fgw_err err = fgw_row_decode_object(scan->common.arena, key, scan->rows[index],
-                                             FGW_ROW_FULL, &head.object, &head.state);
-    if (err != FGW_OK) {
-        return err;
+    struct fgw_arena *arena = merge->scan->common.arena;
+    const struct fgw_id *bucket_id = &merge->scan->common.bucket->id;
+    merge->key = key;
+    merge->prefix = rocks_key_versions_of(arena, bucket_id, key);
+    merge->lower = merge->prefix;
+    if (after != NULL) {
+        struct fgw_bytes row_key = rocks_key_version(arena, bucket_id, key, after);
+        uint8_t *behind = fgw_arena_alloc(arena, row_key.len + 1);
+        memcpy(behind, row_key.ptr, row_key.len);
+        behind[row_key.len] = 0; /* the first key behind the row of `after` */
+        merge->lower = fgw_bytes(behind, row_key.len + 1);
     }
-    const struct fgw_list_query *query = scan->query;
-    if (query->has_after_version && fgw_bytes_eq(key, query->after)) {
-        struct fgw_id marker;
-        marker_id(query, &head.object, &head.state, &marker);
-        if (!marker_is_gone(&head.object, &marker)) {
-            return add_noncurrent(scan, lister, key, &marker);
-        }
-    }
-    head.object.latest = true;
-    if (fgw_lister_add(lister, &head.object) == FGW_LISTER_DONE) {
-        return FGW_OK;
-    }
-    /* a never-versioned key has none: spare the scan */
-    if (scan->common.bucket->versioning == FGW_VERSIONING_NEVER) {
-        return FGW_OK;
-    }
-    return add_noncurrent(scan, lister, key, NULL);
 }
 
-static enum fgw_err merge(struct version_scan *scan, struct fgw_lister *lister)
+/* The key of the marker: its head unless the marker lies behind it. True: it was dealt with. */
+static bool add_marked_key(struct merge *merge, size_t index)
 {
-    for (size_t i = 0; i < scan->head_count && !lister->full; i++) {
+    struct version_scan *scan = merge->scan;
+    const struct fgw_list_query *query = scan->query;
+    struct fgw_bytes key = scan->keys[index];
+    struct rocks_head head;
+    struct fgw_id marker;
+    if (!query->has_after_version || !fgw_bytes_eq(key, query->after)) {
+        return false;
+    }
+    merge->err = fgw_row_decode_object(scan->common.arena, key, scan->rows[index], FGW_ROW_FULL,
+                                       &head.object, &head.state);
+    if (merge->err != FGW_OK) {
+        return true;
+    }
+    marker_id(query, &head.object, &head.state, &marker);
+    if (marker_is_gone(&head.object, &marker)) {
+        return false;
+    }
+    want_noncurrent(merge, key, &marker);
+    return true;
+}
+
+static void add_head(struct merge *merge, size_t index)
+{
+    struct version_scan *scan = merge->scan;
+    struct fgw_object *object = fgw_lister_slot(merge->lister);
+    if (object == NULL) {
+        return;
+    }
+    object->key = scan->keys[index];
+    object->latest = true;
+    merge->err = fgw_row_decode_listing(scan->common.arena, scan->rows[index], object);
+    /* a never-versioned key has no other: spare the look */
+    if (scan->common.bucket->versioning != FGW_VERSIONING_NEVER) {
+        want_noncurrent(merge, object->key, NULL);
+    }
+}
+
+/* Adds heads up to the next key whose noncurrent versions are due; false when there is none. */
+static bool add_heads(struct merge *merge)
+{
+    struct version_scan *scan = merge->scan;
+    merge->key = fgw_bytes(NULL, 0);
+    while (merge->next < scan->head_count && merge->err == FGW_OK && !merge->lister->full &&
+           merge->key.len == 0) {
+        size_t index = merge->next++;
         bool take = false;
-        enum fgw_lister_next next = fgw_lister_key(lister, scan->keys[i], true, &take);
-        if (next == FGW_LISTER_DONE) {
-            return FGW_OK;
-        }
-        if (take) {
-            enum fgw_err err = add_key(scan, lister, i);
-            if (err != FGW_OK) {
-                return err;
-            }
+        if (fgw_lister_key(merge->lister, scan->keys[index], true, &take) == FGW_LISTER_DONE) {
+            merge->next = scan->head_count;
+        } else if (take && !add_marked_key(merge, index)) {
+            add_head(merge, index);
         }
     }
-    return FGW_OK;
+    return merge->key.len > 0 && merge->err == FGW_OK && !merge->lister->full;
+}
+
+static enum rocks_scan_next take_noncurrent(void *context, struct fgw_bytes row_key,
+                                            struct fgw_bytes row, struct fgw_bytes *out_seek)
+{
+    struct merge *merge = context;
+    while (fgw_bytes_cmp(row_key, merge->lower) >= 0 &&
+           !fgw_bytes_starts_with(row_key, merge->prefix)) {
+        if (!add_heads(merge)) {
+            return ROCKS_SCAN_STOP;
+        }
+    }
+    if (fgw_bytes_cmp(row_key, merge->lower) < 0) {
+        *out_seek = merge->lower;
+        return ROCKS_SCAN_SEEK;
+    }
+    struct fgw_object *object = fgw_lister_slot(merge->lister);
+    if (object == NULL) {
+        return ROCKS_SCAN_STOP;
+    }
+    object->key = merge->key;
+    merge->err = fgw_row_decode_listing(merge->scan->common.arena, row, object);
+    return merge->err == FGW_OK ? ROCKS_SCAN_NEXT : ROCKS_SCAN_STOP;
+}
+
+static enum fgw_err merge_versions(struct version_scan *scan, struct fgw_lister *lister)
+{
+    struct merge merge = {.scan = scan, .lister = lister};
+    if (!add_heads(&merge)) {
+        return merge.err;
+    }
+    struct fgw_bytes all = rocks_key_of_id(scan->common.arena, 'v', &scan->common.bucket->id);
+    enum fgw_err err = rocks_scan(scan->rocks, merge.lower, rocks_key_end(scan->common.arena, all),
+                                  take_noncurrent, &merge);
+    /* behind the last noncurrent row only heads are left */
+    while (err == FGW_OK && add_heads(&merge)) {
+    }
+    return err == FGW_OK ? merge.err : err;
 }
 
 enum fgw_err rocks_version_list(struct fgw_meta *meta, struct fgw_arena *arena,
@@ -253,7 +280,7 @@ enum fgw_err rocks_version_list(struct fgw_meta *meta, struct fgw_arena *arena,
     struct fgw_bytes all = rocks_key_of_id(arena, 'o', &bucket->id);
     enum fgw_err err = rocks_scan(scan.rocks, start, rocks_key_end(arena, all), take_head, &scan);
     err = err == FGW_OK ? scan.common.err : err;
-    err = err == FGW_OK ? merge(&scan, &lister) : err;
+    err = err == FGW_OK ? merge_versions(&scan, &lister) : err;
     if (err == FGW_OK) {
         fgw_lister_result(&lister, out_list);
     }

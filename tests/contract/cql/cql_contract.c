@@ -527,6 +527,14 @@ static void print_load(struct context *context, struct load *load)
             comma = ", ";
         }
     }
+    (void)printf("}, \"nodes\": {");
+    for (size_t i = 0; i < fgw_cql_client_node_count(context->client); i++) {
+        struct fgw_cql_node_stats stats;
+        fgw_cql_client_node_stats(context->client, i, &stats);
+        (void)printf("%s\"%s\": {\"requests\": %llu, \"up\": %s, \"breaker\": %s}",
+                     i == 0 ? "" : ", ", stats.name, (unsigned long long)stats.requests,
+                     stats.up ? "true" : "false", stats.breaker_open ? "true" : "false");
+    }
     (void)printf("}}\n");
 }
 

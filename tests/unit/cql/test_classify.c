@@ -49,6 +49,14 @@ static const struct error_case CASES[] = {
     {"00000000", "Internal error", "", FGW_CQL_WRITE, FGW_CQL_CLASS_TRANSIENT_UNKNOWN,
      FGW_ERR_UNKNOWN_OUTCOME},
     /* Cassandra, ScyllaDB */
+    {"00001300",
+     "Operation failed - received 0 responses and 1 failures: READ_TOO_MANY_TOMBSTONES from "
+     "/127.0.0.1:7000",
+     "0004 00000000 00000001 00000001 00", FGW_CQL_READ, FGW_CQL_CLASS_TOMBSTONES,
+     FGW_ERR_TOO_LARGE},
+    {"00001300", "Operation failed - received 0 responses and 1 failures: TIMEOUT from x",
+     "0004 00000000 00000001 00000001 00", FGW_CQL_READ, FGW_CQL_CLASS_TRANSIENT_UNKNOWN,
+     FGW_ERR_UNAVAILABLE},
     {"00002400", "Cannot add already existing table", "0002 6b73 0001 74", FGW_CQL_DDL,
      FGW_CQL_CLASS_ALREADY_EXISTS, FGW_ERR_EXISTS},
     {"00002200", "unconfigured table nope", "", FGW_CQL_READ, FGW_CQL_CLASS_NOT_FOUND_SCHEMA,

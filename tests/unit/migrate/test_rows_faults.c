@@ -397,6 +397,25 @@ static void row11_ddl_answer_lost(void **state)
     scene_check_final(&sets.small);
 }
 
+/* Every answer lost, every statement applied: done in one run, each statement sent once. */
+static void row11_every_ddl_answer_lost(void **state)
+{
+    (void)state;
+    for (int seed = 1; seed <= 5; seed++) {
+        sim_deinit(&sim);
+        restart((uint64_t)seed);
+        sim.ddl_lose_answer = 1000;
+        struct sim_proc *proc = sim_add(&sim, "p", &sets.shared, SIM_UP, 0);
+        sim_run(&sim);
+        scene_check_reports();
+        assert_int_equal(proc->exit, FGW_MIGRATE_EXIT_OK);
+        assert_int_equal(proc->report->applied, 0);
+        assert_int_equal(proc->report->failed, 0);
+        assert_int_equal(proc->report->reconciled, 22);
+        scene_check_final(&sets.shared);
+    }
+}
+
 static void row12_visible_later(void **state)
 {
     (void)state;
@@ -590,6 +609,7 @@ int main(void)
         SCENE_TEST(row10_conditional_write_answers),
         SCENE_TEST(row10_refused_renewals_keep_the_lease),
         SCENE_TEST(row11_ddl_answer_lost),
+        SCENE_TEST(row11_every_ddl_answer_lost),
         SCENE_TEST(row12_visible_later),
         SCENE_TEST(row13_never_visible),
         SCENE_TEST(row13_visible_but_unreadable),

@@ -642,6 +642,38 @@ static void care_replaces_a_damaged_one(void **state)
     }
 }
 
+/* -- scrub --------------------------------------------------------------------------------------- */
+
+static unsigned found_damaged;
+
+static void on_damage(void *context, const struct fgw_storage_damage *damage)
+{
+    (void)context;
+    assert_string_equal(damage->what, "checkpoint");
+    assert_int_equal(damage->group, 2);
+    found_damaged++;
+}
+
+static void scrub_all(struct fixture *fixture)
+{
+    struct fgw_storage_scrub scrub = {.on_damage = on_damage};
+    assert_int_equal(fgw_storage_scrub(fixture->storage, &scrub), FGW_OK);
+    assert_int_equal(scrub.checkpoints + found_damaged, 2);
+}
+
+static void scrub_reads_them_too(void **state)
+{
+    struct fixture fixture;
+    (void)state;
+    open_with_two(&fixture);
+    fixture_run(&fixture, scrub_all);
+    assert_int_equal(found_damaged, 0);
+    flip(&fixture, SECOND, size_of(&fixture, SECOND) / 2);
+    fixture_run(&fixture, scrub_all);
+    assert_int_equal(found_damaged, 1);
+    fixture_deinit(&fixture);
+}
+
 /* -- while operations go on ---------------------------------------------------------------------- */
 
 struct load {
@@ -717,6 +749,7 @@ int main(void)
         cmocka_unit_test(older_ones_go_unless_held),
         cmocka_unit_test(care_writes_them_when_the_log_has_grown),
         cmocka_unit_test(care_replaces_a_damaged_one),
+        cmocka_unit_test(scrub_reads_them_too),
         cmocka_unit_test(operations_go_on_meanwhile),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,31 @@
+"""Lists on a Cassandra that refuses to pass many removed rows (its guard stands at 100,000)."""
+import pathlib
+import subprocess
+
+import pytest
+
+import cassandra_server
+import fgw_server
+
+pytestmark = [pytest.mark.slow, pytest.mark.full]
+PROGRAM = pathlib.Path(fgw_server.binary()).parent / "tests/contract/meta/contract_meta_cql_faults"
+
+
+class GuardedCassandra(cassandra_server.Cassandra):
+    def _write_configuration(self):
+        super()._write_configuration()
+        path = self.folder / "conf" / "cassandra.yaml"
+        path.write_text(path.read_text() + "tombstone_warn_threshold: 20\n"
+                        "tombstone_failure_threshold: 40\n")
+
+
+def test_lists_pass_over_removed_rows(tmp_path):
+    reason = cassandra_server.unavailable_reason()
+    if reason is not None:
+        pytest.skip(reason)
+    with GuardedCassandra(tmp_path) as server:
+        done = subprocess.run([str(PROGRAM), "tombstones"], stdin=subprocess.DEVNULL, env={
+            **fgw_server.clean_environment(), "FGW_TEST_CQL_HOSTS": server.address},
+            capture_output=True, text=True, timeout=110, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "READ_TOO_MANY_TOMBSTONES" in done.stderr  # it did refuse
