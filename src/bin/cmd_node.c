@@ -1,4 +1,4 @@
-/* cmd_node.c: `fgw node list|drain|remove|rebalance|reconcile`: through a running process of the
+/* cmd_node.c: `fgw node list|adopt|drain|remove|rebalance|reconcile`: through a running process of the
  * cluster (--admin, or the admin socket of the data directory), else on the database itself with
  * the settings FGW_CQL_*. */
 #include <stdio.h>
@@ -9,6 +9,7 @@
 #include "bin/admin_client.h"
 #include "bin/cql_settings.h"
 #include "bin/node_calls.h"
+#include "bin/server.h"
 #include "event/fiber.h"
 
 enum option { OPT_CANCEL, OPT_FORCE, OPT_JSON, OPT_COUNT };
@@ -231,6 +232,65 @@ static int reconcile(struct node_verb *verb)
     return exit_code;
 }
 
+/* -- adopt --------------------------------------------------------------------------------------- */
+
+struct adoption {
+    const struct fgw_config *config;
+    uint8_t cluster_id[FGW_CLUSTER_ID_SIZE];
+    struct fgw_error error;
+    enum fgw_err err;
+};
+
+static void ask_cluster(void *arg)
+{
+    struct adoption *adoption = arg;
+    struct fgw_cql_config *config;
+    adoption->err = fgw_cql_config_of(adoption->config, &config, &adoption->error);
+    if (adoption->err != FGW_OK) {
+        return;
+    }
+    struct fgw_cql_client *client = fgw_cql_client_new(fgw_loop_current(), config);
+    adoption->err = fgw_cql_client_wait_ready(
+        client, fgw_loop_now_ms(fgw_loop_current()) + CONNECT_MS, &adoption->error);
+    if (adoption->err == FGW_OK) {
+        struct fgw_identify only_read = {.make = false};
+        adoption->err = fgw_cluster_identify(client, adoption->config->cql_keyspace, &only_read,
+                                             adoption->cluster_id, &adoption->error);
+    }
+    fgw_cql_client_free(client);
+    fgw_cql_config_free(config);
+}
+
+/* Without a database the directory stays in its cluster. */
+static int adopt(struct node_verb *verb)
+{
+    static const char *const COLUMNS[] = {"store", "store_before", "result", NULL};
+    struct adoption adoption = {.config = &verb->config};
+    uint8_t before[FGW_STORAGE_ID_SIZE];
+    uint8_t now[FGW_STORAGE_ID_SIZE];
+    bool ask = verb->config.cql_hosts.count > 0;
+    fgw_error_init(&adoption.error);
+    if (ask) {
+        fgw_fiber_run_alone(ask_cluster, &adoption);
+    }
+    if (adoption.err == FGW_OK) {
+        adoption.err = fgw_storage_adopt(verb->config.data_dir, ask ? adoption.cluster_id : NULL,
+                                         before, now, &adoption.error);
+    }
+    if (adoption.err != FGW_OK) {
+        (void)fprintf(stderr, "fgw: error: %s\n", fgw_error_message(&adoption.error));
+        return fgw_exit_of(adoption.err);
+    }
+    json_t *answer = json_pack(
+        "{s:s,s:s,s:s}", "store", fgw_hex(&verb->arena, fgw_bytes(now, sizeof now)), "store_before",
+        fgw_hex(&verb->arena, fgw_bytes(before, sizeof before)), "result",
+        "a new store: what it holds counts as no copy; copies made here use it, the sweeper frees "
+        "the rest");
+    int exit_code = fgw_admin_print(answer, NULL, COLUMNS, verb->options[OPT_JSON].value != NULL);
+    json_decref(answer);
+    return exit_code;
+}
+
 /* -- the verb ------------------------------------------------------------------------------------ */
 
 static bool is(const struct node_verb *verb, const char *word, size_t words)
@@ -251,6 +311,9 @@ static int execute_verb(const struct fgw_command *command, struct node_verb *ver
     if (is(verb, "list", 1)) {
         return list(verb);
     }
+    if (is(verb, "adopt", 1)) {
+        return adopt(verb);
+    }
     if (is(verb, "drain", 2)) {
         return order(verb, "/drain", OPT_CANCEL);
     }
@@ -265,7 +328,7 @@ static int execute_verb(const struct fgw_command *command, struct node_verb *ver
     }
     (void)fprintf(
         stderr,
-        "fgw: error: usage: fgw %s list | drain NODE [--cancel] | remove NODE [--force] | "
+        "fgw: error: usage: fgw %s list | adopt | drain NODE [--cancel] | remove NODE [--force] | "
         "rebalance | reconcile\n",
         command->verb);
     return FGW_EXIT_USAGE;

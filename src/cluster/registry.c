@@ -52,20 +52,23 @@ enum fgw_err cluster_node_state(struct fgw_cluster *cluster, const struct cluste
 static enum fgw_err lose(struct fgw_cluster *cluster, const struct cluster_store *store,
                          struct fgw_error *error)
 {
-    bool applied;
+    bool applied = false;
     char id[2 * FGW_STORAGE_ID_SIZE + 1] = {0};
     fgw_hex_encode(fgw_bytes(store->id, sizeof store->id), id);
     fgw_log_warn("cluster",
                  "store %s of node %s does not beat any more and this node has another "
                  "one now: it counts as lost",
                  id, store->node_id);
-    return cluster_node_state(cluster, store, CLUSTER_LOST, &applied, error);
+    enum fgw_err err = cluster_node_state(cluster, store, CLUSTER_LOST, &applied, error);
+    if (err == FGW_OK && !applied) {
+        err = fgw_error_set(error, FGW_ERR_UNAVAILABLE,
+                            "The store that this node had before changed meanwhile.");
+    }
+    return err;
 }
 
-/* A disk that comes back empty under an old node id is a new store, and the old one is lost; one
- * that beats belongs to a process that is alive. */
-static enum fgw_err settle_rival(struct fgw_cluster *cluster, const struct cluster_store *store,
-                                 struct fgw_error *error)
+static enum fgw_err is_beating(struct fgw_cluster *cluster, const struct cluster_store *store,
+                               bool *out_beating, struct fgw_error *error)
 {
     int64_t before;
     int64_t after;
@@ -74,10 +77,23 @@ static enum fgw_err settle_rival(struct fgw_cluster *cluster, const struct clust
         fgw_fiber_sleep_ms(ALIVE_MS);
         err = read_beat(cluster, store, &after, error);
     }
+    if (err == FGW_OK) {
+        *out_beating = before != after;
+    }
+    return err;
+}
+
+/* A disk that comes back empty under an old node id is a new store, and the old one is lost; one
+ * that beats belongs to a process that is alive. */
+static enum fgw_err settle_rival(struct fgw_cluster *cluster, const struct cluster_store *store,
+                                 struct fgw_error *error)
+{
+    bool beating;
+    enum fgw_err err = is_beating(cluster, store, &beating, error);
     if (err != FGW_OK) {
         return err;
     }
-    if (before != after) {
+    if (beating) {
         char id[2 * FGW_STORAGE_ID_SIZE + 1] = {0};
         fgw_hex_encode(fgw_bytes(store->id, sizeof store->id), id);
         return fgw_error_set(error, FGW_ERR_IN_USE,
@@ -85,6 +101,32 @@ static enum fgw_err settle_rival(struct fgw_cluster *cluster, const struct clust
                              store->node_id, id, store->address, store->host);
     }
     return lose(cluster, store, error);
+}
+
+/* The same store under another name or address: moved here, if nobody beats for it any more; else
+ * this directory is a copy of one that is in use. */
+static enum fgw_err settle_twin(struct fgw_cluster *cluster, struct fgw_error *error)
+{
+    const struct fgw_cluster_options *options = &cluster->options;
+    const struct cluster_store *store = cluster_map_store(&cluster->guarded.map, cluster->store_id);
+    char address[FGW_PLACEMENT_ADDRESS_SIZE];
+    cluster_address_of_url(fgw_bytes_str(options->url), address);
+    if (store == NULL ||
+        (strcmp(store->node_id, options->node_id) == 0 && strcmp(store->address, address) == 0)) {
+        return FGW_OK;
+    }
+    bool beating = false;
+    struct cluster_store seen = *store;
+    enum fgw_err err = is_beating(cluster, &seen, &beating, error);
+    if (err == FGW_OK && beating) {
+        err =
+            fgw_error_set(error, FGW_ERR_IN_USE,
+                          "The store of this data directory is in use by node %s at %s (host %s), "
+                          "which is alive: this directory is a copy of it. Stop one of the two; a "
+                          "copy becomes a store of its own with fgw node adopt.",
+                          seen.node_id, seen.address, seen.host);
+    }
+    return err;
 }
 
 static enum fgw_err settle_rivals(struct fgw_cluster *cluster, struct fgw_error *error)
@@ -189,6 +231,7 @@ enum fgw_err cluster_take_store(struct fgw_cluster *cluster, struct fgw_error *e
 {
     bool taken = false;
     enum fgw_err err = settle_rivals(cluster, error);
+    err = err == FGW_OK ? settle_twin(cluster, error) : err;
     for (unsigned attempt = 0; attempt < TAKE_TRIES && err == FGW_OK && !taken; attempt++) {
         err = try_take(cluster, &taken, error);
     }

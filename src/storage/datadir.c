@@ -178,18 +178,26 @@ static void put_format(struct fgw_buf *text, const struct fgw_datadir *dir)
     }
 }
 
+void fgw_datadir_renew(struct fgw_datadir *dir, const uint8_t *cluster_id)
+{
+    uint8_t id[FGW_RECORD_ID_SIZE];
+    fgw_rng_fill(id, sizeof id);
+    add_store_id(dir, id);
+    memmove(dir->store_ids + 1, dir->store_ids, (dir->store_id_count - 1) * sizeof id);
+    memcpy(dir->store_ids[0], id, sizeof id);
+    if (cluster_id != NULL) {
+        memcpy(dir->cluster_id, cluster_id, sizeof dir->cluster_id);
+    }
+}
+
 enum fgw_err fgw_datadir_new_identity(struct fgw_bytes format, struct fgw_buf *out,
                                       struct fgw_error *error)
 {
-    uint8_t id[FGW_RECORD_ID_SIZE];
     char path[] = "the backup";
     struct fgw_datadir dir = {.path = path};
     enum fgw_err err = parse_format(&dir, format, error);
     if (err == FGW_OK) {
-        fgw_rng_fill(id, sizeof id);
-        add_store_id(&dir, id);
-        memmove(dir.store_ids + 1, dir.store_ids, (dir.store_id_count - 1) * sizeof id);
-        memcpy(dir.store_ids[0], id, sizeof id);
+        fgw_datadir_renew(&dir, NULL);
         put_format(out, &dir);
         seal_text(out);
     }

@@ -35,6 +35,8 @@ enum fgw_err fgw_datadir_commit(struct fgw_datadir *dir, struct fgw_error *error
  * FGW_ERR_NEWER_VERSION. */
 enum fgw_err fgw_datadir_new_identity(struct fgw_bytes format, struct fgw_buf *out,
                                       struct fgw_error *error) FGW_MUST_CHECK;
+/* The open directory becomes a new store, of the cluster if that is not NULL; commit makes it so. */
+void fgw_datadir_renew(struct fgw_datadir *dir, const uint8_t *cluster_id);
 /* Gives up the lock; takes a half-opened one. */
 void fgw_datadir_close(struct fgw_datadir *dir);
 

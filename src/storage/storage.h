@@ -62,6 +62,13 @@ enum fgw_err fgw_storage_open(const struct fgw_storage_options *options,
 /* Waits for what is being committed; a checkpoint is not needed. */
 void fgw_storage_close(struct fgw_storage *storage);
 
+/* Gives a directory that nobody has open a new store id, and the cluster id unless that is NULL. All
+ * it holds stays. IN_USE, NOT_FOUND, and errors as fgw_storage_open. */
+enum fgw_err fgw_storage_adopt(const char *path, const uint8_t *cluster_id,
+                               uint8_t out_old_id[FGW_STORAGE_ID_SIZE],
+                               uint8_t out_new_id[FGW_STORAGE_ID_SIZE],
+                               struct fgw_error *error) FGW_MUST_CHECK;
+
 /* What opening had to do. */
 struct fgw_storage_recovery {
     uint64_t checkpoint;   /* the index was made from checkpoints/<id>.car; 0: from none */
