@@ -46,6 +46,8 @@ def test_missing_copies_are_made_and_holds_confirmed(pair, rng):
     assert proxy.request("PUT", "/copies").status == 200
     bodies = {"small": rng.randbytes(1000), "large": rng.randbytes(5 * MIB + 1),
               "empty": b""}
+    until(lambda: proxy.metrics()["fgw_cluster_replicas_possible"] == 2)
+    time.sleep(5)  # and the proxy knows the sets that were made for both
     until(lambda: proxy.request("PUT", "/copies/first", b"1").status == 200)
     pair.nodes[1].kill()
     for key, body in bodies.items():

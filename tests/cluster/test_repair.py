@@ -259,7 +259,7 @@ def test_a_node_that_was_declared_away_comes_back(small, rng):
     objects.check()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_two_of_three_down_start_nothing(small, rng):
     objects = Objects(small, rng)
     objects.put(3)

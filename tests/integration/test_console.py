@@ -189,7 +189,7 @@ def test_a_verb_without_keys(server):
 
 def test_care_of_the_data_over_the_network(server):
     if server.verb == "proxy":
-        pytest.skip("a proxy has no data directory")
+        pytest.skip("optional: a proxy has no data directory")
     done = admin_verb(server, "scrub", "--json")
     assert done.returncode == 0 and json.loads(done.stdout)["damaged"] == 0, done.stderr
     done = admin_verb(server, "sweep", "--json")
