@@ -5,7 +5,13 @@
  */
 #include "migrate/migrate_internal.h"
 
-enum { LEASE_MIN_MS = 1000, LEASE_MAX_MS = 600000, SAY_EVERY_MS = 10000, RETRY_MS = 250 };
+enum {
+    LEASE_MIN_MS = 1000,
+    LEASE_MAX_MS = 600000,
+    SAY_EVERY_MS = 10000,
+    RETRY_MS = 250,
+    LAG_MS = 10000
+};
 
 static bool same_holder(const struct fgw_migrate_lock_row *a, const struct fgw_migrate_lock_row *b)
 {
@@ -389,9 +395,12 @@ static enum fgw_migrate_exit look_once(struct fgw_migrate_engine *e, struct wait
     bool found = false;
     struct fgw_migrate_answer answer =
         e->ops->lock_read(e->context, FGW_MIGRATE_WORKER, e->keyspace, &row, &found);
-    bool late = fgw_migrate_now(e) - w->began_ms >= e->options.timing.wait_limit_ms;
+    uint64_t since_ms = fgw_migrate_now(e) - w->began_ms;
+    bool late = since_ms >= e->options.timing.wait_limit_ms;
     if (answer.class != FGW_MIGRATE_OK) {
-        bool again = fgw_migrate_transient(&answer) && !late;
+        /* the table was seen a moment ago: a node that does not know it yet lags behind */
+        bool lagging = answer.class == FGW_MIGRATE_NOT_FOUND && since_ms < LAG_MS;
+        bool again = (fgw_migrate_transient(&answer) || lagging) && !late;
         return again ? FGW_MIGRATE_EXIT_OK : fgw_migrate_refused(e, "reading the lock", &answer);
     }
     if (!found) {

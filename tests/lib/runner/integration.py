@@ -11,7 +11,7 @@ FOLDERS = ("tests/integration", "tests/fault", "tests/cluster", "tests/clients")
 LIMIT_S = {"quick": 5 * 60, "test": 25 * 60, "full": 4 * 3600, "soak": 24 * 3600}
 MARKS = {"quick": "not slow and not full and not soak", "test": "not full and not soak",
          "full": "not soak", "soak": "soak"}
-SAMPLED_FORMS = ("tls", "cql", "ycql", "proxy")
+SAMPLED_FORMS = ("tls", "cql", "proxy")
 SAMPLE = 10  # one test in so many
 PYTHON = os.path.join("build", "venv", "bin", "python")
 
