@@ -625,6 +625,17 @@ static void replace_with_care(struct fixture *fixture)
     fgw_storage_stop_care(fixture->storage);
 }
 
+static bool newer_exists(struct fixture *fixture)
+{
+    bool found = false;
+    for (int id = 3; id < 10; id++) {
+        char name[40];
+        (void)snprintf(name, sizeof name, "checkpoints/%010d.car", id);
+        found = found || exists(fixture, name);
+    }
+    return found;
+}
+
 /* Found while opening (a head), or by reading back (the middle). */
 static void care_replaces_a_damaged_one(void **state)
 {
@@ -637,7 +648,7 @@ static void care_replaces_a_damaged_one(void **state)
         fixture_open(&fixture);
         fixture_run(&fixture, replace_with_care);
         assert_false(exists(&fixture, SECOND));
-        assert_true(exists(&fixture, "checkpoints/0000000003.car"));
+        assert_true(newer_exists(&fixture)); /* compaction may have asked for further ones */
         fixture_deinit(&fixture);
     }
 }
