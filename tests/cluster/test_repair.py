@@ -153,9 +153,8 @@ def test_copies_of_a_dead_node_are_made_anew(small, rng):
 @pytest.mark.slow
 def test_a_node_drains_under_load_and_goes(small, rng):
     objects = Objects(small, rng)
-    objects.put(5)
-    before = objects.on(small.nodes[1])
-    assert before > 0
+    wait_for(lambda: objects.put(1) or objects.on(small.nodes[1]) > 0, 60, "sets with kuri-2")
+    objects.put(4)
     small.proxies[0].fgw("node", "drain", "kuri-2")
     code, text = small.nodes[0].fgw("node", "remove", "kuri-2", check=False)
     assert code == 1 and "Drain it first" in text
