@@ -365,17 +365,13 @@ static enum fgw_err mend_named(struct mending *mending)
 {
     struct role *role = mending->role;
     const struct fgw_storage_hold_seen *hold = mending->hold;
-    struct fgw_meta *meta = fgw_database_meta(role->database);
-    struct fgw_blob_live live;
-    struct fgw_arena arena;
+    struct fgw_cluster_named named = {0};
     struct fgw_error error;
     fgw_error_init(&error);
-    fgw_arena_init(&arena, 0);
-    enum fgw_err err = meta->ops->blob_live(meta, &arena, &hold->owner, &hold->root, &live);
-    fgw_arena_deinit(&arena);
-    for (unsigned i = 0; err == FGW_OK && i < live.count; i++) {
+    enum fgw_err err = named_sets(role, &hold->owner, &hold->root, &named, &error);
+    for (unsigned i = 0; err == FGW_OK && i < named.count; i++) {
         struct fgw_extent extent = {.number = hold->extent,
-                                    .set = live.sets[i],
+                                    .set = named.sets[i],
                                     .root = hold->root,
                                     .size = hold->size_bytes};
         if (set_is_here(role, extent.set) == FGW_STORAGE_HERE) {

@@ -110,12 +110,15 @@ static unsigned best_member(const struct fgw_blob_reader *reader, unsigned but)
     unsigned best = UINT32_MAX;
     unsigned best_cost = UINT32_MAX;
     for (unsigned i = 0; i < reader->set.count; i++) {
+        if (i == but) {
+            continue;
+        }
         const struct fgw_placement_member *member = &reader->set.members[i];
         unsigned at = (unsigned)((reader->extent.root.bytes[FGW_CID_SIZE - 1] + i) %
                                  reader->set.count); /* spreads reads over the members */
         unsigned cost = reader->failures[i] * 1000 + (member->suspect ? 100u : 0u) +
                         (member->joining ? 200u : 0u) + (member->local ? 0u : 50u) + at;
-        if (i != but && reader->failures[i] < MEMBER_TRIES && cost < best_cost) {
+        if (reader->failures[i] < MEMBER_TRIES && cost < best_cost) {
             best = i;
             best_cost = cost;
         }
@@ -171,14 +174,6 @@ static enum fgw_err nobody_left(struct fgw_blob_reader *reader)
 
 /* -- digests ------------------------------------------------------------------------------------- */
 
-static enum fgw_err ignore_node(void *context, const struct fgw_cid *cid, struct fgw_bytes node)
-{
-    (void)context;
-    (void)cid;
-    (void)node;
-    return FGW_OK;
-}
-
 static uint64_t leaf_count(const struct fgw_blob_reader *reader)
 {
     return reader->extent.size / LEAF + (reader->extent.size % LEAF != 0);
@@ -189,7 +184,7 @@ static enum fgw_err prove_leaves(struct fgw_blob_reader *reader)
 {
     struct fgw_dag_root root;
     uint64_t count = leaf_count(reader);
-    struct fgw_dag_builder *dag = fgw_dag_builder_new(&fgw_dag_unixfs_v1_2025, ignore_node, NULL);
+    struct fgw_dag_builder *dag = fgw_dag_builder_new(&fgw_dag_unixfs_v1_2025, NULL, NULL);
     enum fgw_err err = reader->leaves.len == count * FGW_SHA256_SIZE ? FGW_OK : FGW_ERR_CORRUPT;
     for (uint64_t i = 0; i < count && err == FGW_OK; i++) {
         uint64_t left = reader->extent.size - i * LEAF;

@@ -69,7 +69,8 @@ static enum fgw_err close_level(struct fgw_dag_builder *builder, size_t level)
     struct fgw_bytes node = fgw_unixfs_encoder_finish(encoder);
     struct entry parent = {fgw_cid_of(FGW_CODEC_DAG_PB, node), encoder->file_bytes,
                            encoder->tree_bytes + node.len};
-    enum fgw_err err = builder->emit(builder->context, &parent.cid, node);
+    enum fgw_err err =
+        builder->emit == NULL ? FGW_OK : builder->emit(builder->context, &parent.cid, node);
     fgw_unixfs_encoder_clear(encoder);
     return err == FGW_OK ? push(builder, level + 1, &parent) : err;
 }

@@ -35,6 +35,7 @@ struct fgw_dag_root {
     bool canonical; /* the root is that of the profile: every leaf but the last is a whole chunk */
 };
 
+/* emit NULL: only the root is asked for. */
 struct fgw_dag_builder *fgw_dag_builder_new(const struct fgw_dag_profile *profile,
                                             fgw_dag_emit_fn *emit, void *context);
 /* Takes NULL. */

@@ -155,11 +155,11 @@ struct fgw_cluster {
         pthread_mutex_t mutex; /* held for copies and counters only */
         struct cluster_map map;
     } guarded;
-    _Atomic uint64_t map_read_ms; /* boot clock: when the read behind the map was sent */
+    _Atomic uint64_t map_read_ms;  /* boot clock: when the read behind the map was sent */
     _Atomic uint32_t sizes_wanted; /* by buckets: bit n: sets of n members */
     _Atomic bool sizes_lacking;    /* some of them are not there yet */
-    _Atomic bool reload;          /* somebody met a set that is not in the map */
-    bool stopping;                /* worker 0 only */
+    _Atomic bool reload;           /* somebody met a set that is not in the map */
+    bool stopping;                 /* worker 0 only */
     struct cluster_walk walk;
     struct cluster_seen seen;
     _Atomic uint64_t distrust_until_ms; /* = seen.distrust_until_ms */
@@ -274,6 +274,8 @@ unsigned cluster_closeness(const struct cluster_map *map, const struct cluster_s
 bool cluster_can_join(const struct cluster_store *store);
 /* Of the room it could have, the share with our bytes. */
 double cluster_fill(const struct cluster_store *store);
+/* Sets the store is in, those it joins included. */
+unsigned cluster_sets_of(const struct cluster_map *map, uint32_t store);
 /* Steps on a row; start is false when somebody joins already. */
 bool cluster_row_start(struct cluster_set_row *row, const uint8_t *joining, const uint8_t *leaving);
 void cluster_row_cancel(struct cluster_set_row *row);

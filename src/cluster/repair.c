@@ -43,8 +43,7 @@ double cluster_fill(const struct cluster_store *store)
     return room > 0 ? (double)store->said.stored_bytes / room : 1.0;
 }
 
-/* Sets the store is in, those it joins included. */
-static unsigned sets_of(const struct cluster_map *map, uint32_t store)
+unsigned cluster_sets_of(const struct cluster_map *map, uint32_t store)
 {
     unsigned count = 0;
     for (size_t i = 0; i < map->set_count; i++) {
@@ -70,7 +69,7 @@ uint32_t cluster_candidate(const struct cluster_map *map, const struct cluster_s
     for (uint32_t i = 0; i < map->store_count; i++) {
         unsigned close = cluster_closeness(map, set, leaving, i);
         /* the fullest last; among equals the one with the fewest sets */
-        double load = cluster_fill(&map->stores[i]) + 0.001 * sets_of(map, i);
+        double load = cluster_fill(&map->stores[i]) + 0.001 * cluster_sets_of(map, i);
         if (i != leaving && cluster_can_join(&map->stores[i]) && close != UINT32_MAX &&
             (close < best_close || (close == best_close && load < best_load))) {
             best = i;

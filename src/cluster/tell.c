@@ -26,17 +26,6 @@ static void put_member(struct fgw_buf *out, const char *name, const char *text)
 
 /* -- stores -------------------------------------------------------------------------------------- */
 
-static unsigned sets_of(const struct cluster_map *map, uint32_t store)
-{
-    unsigned count = 0;
-    for (size_t i = 0; i < map->set_count; i++) {
-        for (unsigned k = 0; k < map->sets[i].count + map->sets[i].joining; k++) {
-            count += map->sets[i].stores[k] == store;
-        }
-    }
-    return count;
-}
-
 static const char *state_of(const struct cluster_store *store, unsigned sets)
 {
     static const char *const STATES[] = {"unknown", "active", "draining",      "lost",
@@ -54,7 +43,7 @@ static void put_store(struct fgw_buf *out, const struct cluster_map *map, uint32
     const struct cluster_store *store = &map->stores[index];
     const struct cluster_beat *said = &store->said;
     char id[2 * FGW_STORAGE_ID_SIZE + 1] = {0};
-    unsigned sets = sets_of(map, index);
+    unsigned sets = cluster_sets_of(map, index);
     uint64_t silent_ms = now_ms - store->beat_changed_ms;
     fgw_hex_encode(fgw_bytes(store->id, sizeof store->id), id);
     (void)fgw_buf_appendf(out, "%s{\"store\":\"%s\"", index == 0 ? "" : ",", id);

@@ -4,14 +4,6 @@
 #include "base/log.h"
 #include "cid/dag.h"
 
-static enum fgw_err ignore_node(void *context, const struct fgw_cid *cid, struct fgw_bytes node)
-{
-    (void)context;
-    (void)cid;
-    (void)node;
-    return FGW_OK;
-}
-
 static uint64_t leaves_of(const struct fgw_extent *extent)
 {
     return extent->size / FGW_STORAGE_BLOCK_MAX + (extent->size % FGW_STORAGE_BLOCK_MAX != 0);
@@ -68,7 +60,7 @@ static const struct fgw_extent *only_extent(const struct fgw_object *object)
 static enum fgw_err build(struct fgw_blobs *blobs, const struct fgw_object *object,
                           struct fgw_dag_root *out_root, struct fgw_error *error)
 {
-    struct fgw_dag_builder *dag = fgw_dag_builder_new(&fgw_dag_unixfs_v1_2025, ignore_node, NULL);
+    struct fgw_dag_builder *dag = fgw_dag_builder_new(&fgw_dag_unixfs_v1_2025, NULL, NULL);
     enum fgw_err err = FGW_OK;
     for (size_t i = 0; i < object->extent_count && err == FGW_OK; i++) {
         err = add_extent(blobs, dag, &object->extents[i], error);

@@ -7,8 +7,6 @@
  */
 #include "storage/compact.h"
 
-#include <sys/stat.h>
-
 #include "base/log.h"
 #include "storage/index_page.h"
 #include "storage/storage_internal.h"
@@ -43,14 +41,6 @@ static unsigned dead_percent(const struct fgw_storage *storage)
 }
 
 /* -- what there is ------------------------------------------------------------------------------- */
-
-static uint64_t file_bytes(const struct fgw_storage *storage, uint64_t id)
-{
-    char name[FGW_GROUP_NAME_SIZE];
-    struct stat status;
-    fgw_group_name(id, name);
-    return fstatat(storage->dir.groups, name, &status, 0) == 0 ? (uint64_t)status.st_size : 0;
-}
 
 static enum fgw_err read_applied(struct fgw_storage *storage, struct fgw_applied *out)
 {
@@ -89,7 +79,7 @@ static void run_list(void *arg)
     for (size_t i = 0; i < page.count && job->result == FGW_OK; i++) {
         struct group *group = &groups->list[groups->count++];
         group->id = fgw_get_u64be(page.rows[i].key.ptr + 1);
-        group->bytes = file_bytes(job->storage, group->id);
+        group->bytes = fgw_storage_group_bytes(job->storage, group->id);
         job->result = fgw_group_row_decode(page.rows[i].value, &group->row);
     }
     fgw_index_page_deinit(&page);

@@ -2,6 +2,7 @@
  * file. In fibers; files are read on the pool. */
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fs.h"
@@ -13,17 +14,12 @@ enum { PAGE = 1000 };
 
 /* -- list ---------------------------------------------------------------------------------------- */
 
-static uint64_t file_size(const struct fgw_storage *storage, uint64_t id)
+uint64_t fgw_storage_group_bytes(const struct fgw_storage *storage, uint64_t group)
 {
     char name[FGW_GROUP_NAME_SIZE];
-    uint64_t size = 0;
-    fgw_group_name(id, name);
-    int fd = openat(storage->dir.groups, name, O_RDONLY | O_CLOEXEC);
-    if (fd >= 0) {
-        (void)!fgw_fs_size(fd, &size);
-        (void)close(fd);
-    }
-    return size;
+    struct stat status;
+    fgw_group_name(group, name);
+    return fstatat(storage->dir.groups, name, &status, 0) == 0 ? (uint64_t)status.st_size : 0;
 }
 
 static void fill_group(struct fgw_storage *storage, uint64_t id, const struct fgw_group_row *row,
@@ -37,7 +33,7 @@ static void fill_group(struct fgw_storage *storage, uint64_t id, const struct fg
                                       .live_blocks = row->live_blocks,
                                       .live_bytes = row->live_bytes,
                                       .dead_bytes = row->written_bytes - row->live_bytes,
-                                      .file_bytes = file_size(storage, id)};
+                                      .file_bytes = fgw_storage_group_bytes(storage, id)};
     if (out->bulk) {
         out->writing = fgw_bulk_busy(storage->bulk, id);
     } else if (id == committer.log_group) {

@@ -109,6 +109,8 @@ enum fgw_err fgw_checkpoint_write(struct fgw_storage *storage, bool by_care,
 /* One pass of care: verifies the checkpoint found at open, writes one when it is due. */
 enum fgw_err fgw_checkpoint_care(struct fgw_storage *storage) FGW_MUST_CHECK;
 
+/* Size of a group's file; 0: there is none. */
+uint64_t fgw_storage_group_bytes(const struct fgw_storage *storage, uint64_t group);
 /* A group's row. Reads the disk. FGW_ERR_NOT_FOUND. */
 enum fgw_err fgw_storage_group_row(struct fgw_storage *storage, uint64_t group,
                                    struct fgw_group_row *out_row) FGW_MUST_CHECK;

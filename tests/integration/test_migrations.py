@@ -17,30 +17,9 @@ import cassandra_server
 import fgw_server
 from migration_world import (CID_GROUPS, LAST, MIDDLE, MULTIHASH, NODE_LAST, OBJECTS, OBJECTS_EARLIER,
                              UPLOADS, UPLOADS_OF_INIT, World, finish_all, next_command, start_all)
+from migration_world import migrated, migrated_world, world  # noqa: F401
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def world(cassandra):
-    made = World(cassandra)
-    yield made
-    made.close()
-
-
-@pytest.fixture(scope="module")
-def migrated_world(cassandra):
-    made = World(cassandra)
-    made.run("db-init")
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def migrated(migrated_world):
-    """A finished schema, shared by tests that break and mend it."""
-    yield migrated_world
-    migrated_world.verify()
 
 
 # -- a database of today ------------------------------------------------------------------------

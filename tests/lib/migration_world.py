@@ -6,6 +6,8 @@ import subprocess
 import time
 import uuid
 
+import pytest
+
 import fgw_server
 
 LAST = 20261201000600
@@ -100,3 +102,25 @@ def finish_all(processes, timeout=270):
         for process in processes:
             process.kill()
     return [process.returncode for process in processes], texts
+
+
+@pytest.fixture
+def world(cassandra):
+    made = World(cassandra)
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def migrated_world(cassandra):
+    made = World(cassandra)
+    made.run("db-init")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def migrated(migrated_world):
+    """A finished schema, shared by tests that break and mend it."""
+    yield migrated_world
+    migrated_world.verify()

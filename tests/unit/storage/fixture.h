@@ -72,4 +72,7 @@ enum fgw_err release_hold(struct fgw_storage *storage, const struct fgw_storage_
 /* All rows of both families, as text, to compare. */
 void dump_rows(struct fgw_storage *storage, struct fgw_buf *out);
 
+/* Holds that a walk over the store meets. From a fiber. */
+size_t count_holds(struct fgw_storage *storage);
+
 #endif

@@ -181,25 +181,6 @@ static void a_foreign_cursor_is_refused(void **state)
 
 /* -- an owner that says it twice ----------------------------------------------------------------- */
 
-static size_t count_holds(struct fgw_storage *storage)
-{
-    struct fgw_arena arena;
-    struct fgw_buf cursor;
-    struct fgw_storage_hold_seen *seen;
-    size_t count;
-    size_t sum = 0;
-    fgw_arena_init(&arena, 0);
-    fgw_buf_init(&cursor, 0);
-    do {
-        assert_int_equal(fgw_storage_holds_next(storage, &cursor, &arena, 100, &seen, &count),
-                         FGW_OK);
-        sum += count;
-    } while (count > 0);
-    fgw_buf_deinit(&cursor);
-    fgw_arena_deinit(&arena);
-    return sum;
-}
-
 static void hold_twice(struct fixture *fixture)
 {
     struct fgw_storage_owner owner;

@@ -134,8 +134,7 @@ static void open_for_sweep(struct fixture *fixture)
 
 /* Liveness as metadata tells it: the row of the key names the owner. */
 static enum fgw_err named_by_row(void *context, const struct fgw_storage_owner *owner,
-                                 const struct fgw_cid *root,
-                                 enum fgw_storage_liveness *out_live)
+                                 const struct fgw_cid *root, enum fgw_storage_liveness *out_live)
 {
     struct fgw_buf row;
     (void)root;
@@ -163,25 +162,6 @@ static uint64_t sweep(struct fgw_storage *storage)
 static void wait_grace(void)
 {
     fgw_fiber_sleep_ms(GRACE_MS + 10);
-}
-
-static size_t count_holds(struct fgw_storage *storage)
-{
-    struct fgw_arena arena;
-    struct fgw_buf cursor;
-    struct fgw_storage_hold_seen *seen;
-    size_t count;
-    size_t sum = 0;
-    fgw_arena_init(&arena, 0);
-    fgw_buf_init(&cursor, 0);
-    do {
-        assert_int_equal(fgw_storage_holds_next(storage, &cursor, &arena, 100, &seen, &count),
-                         FGW_OK);
-        sum += count;
-    } while (count > 0);
-    fgw_buf_deinit(&cursor);
-    fgw_arena_deinit(&arena);
-    return sum;
 }
 
 /* A hold without a row. */
@@ -302,7 +282,7 @@ static void an_upload_in_progress_keeps_its_holds(void **state)
 /* The row comes while the metadata is being asked, or right behind its answer. */
 static enum fgw_err absent_then_named(void *context, const struct fgw_storage_owner *owner,
                                       const struct fgw_cid *root,
-                                 enum fgw_storage_liveness *out_live)
+                                      enum fgw_storage_liveness *out_live)
 {
     struct fixture *fixture = context;
     struct fgw_storage_hold hold = {
@@ -336,7 +316,7 @@ static void a_hold_that_is_named_meanwhile_stays(void **state)
 
 static enum fgw_err metadata_is_down(void *context, const struct fgw_storage_owner *owner,
                                      const struct fgw_cid *root,
-                                 enum fgw_storage_liveness *out_live)
+                                     enum fgw_storage_liveness *out_live)
 {
     (void)context;
     (void)owner;
@@ -374,8 +354,7 @@ static void nothing_goes_without_an_answer_or_while_forbidden(void **state)
 enum { MANY = 1005 };
 
 static enum fgw_err nobody_lives(void *context, const struct fgw_storage_owner *owner,
-                                 const struct fgw_cid *root,
-                                 enum fgw_storage_liveness *out_live)
+                                 const struct fgw_cid *root, enum fgw_storage_liveness *out_live)
 {
     (void)context;
     (void)owner;
