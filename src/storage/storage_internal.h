@@ -62,7 +62,9 @@ struct fgw_storage {
         uint64_t loaded_id;                /* the index was made from it while opening */
         uint64_t log_bytes;                /* of the log behind the newest one when it was opened */
         uint64_t record_bytes;             /* the committer's count when the newest one was begun */
+        bool found_verified;               /* those that opening found were read back */
         _Atomic uint64_t verified_batch;   /* covered by one that was read back */
+        _Atomic uint64_t covered_batch;    /* covered by two that were read back */
         _Atomic bool busy;
         _Atomic bool wanted; /* although it is not due yet */
     } checkpoint;
@@ -106,7 +108,7 @@ void fgw_storage_end_unlink(struct fgw_storage *storage);
 /* fgw_storage_checkpoint; by_care: ends with FGW_ERR_CANCELLED when care is to end. */
 enum fgw_err fgw_checkpoint_write(struct fgw_storage *storage, bool by_care,
                                   struct fgw_storage_checkpoint *out_checkpoint) FGW_MUST_CHECK;
-/* One pass of care: verifies the checkpoint found at open, writes one when it is due. */
+/* One pass of care: verifies the checkpoints found at open, writes one when it is due. */
 enum fgw_err fgw_checkpoint_care(struct fgw_storage *storage) FGW_MUST_CHECK;
 
 /* Size of a group's file; 0: there is none. */
