@@ -15,7 +15,7 @@
 enum {
     STEP_BYTES = 4 * 1024 * 1024,
     STEP_ROWS = 20000,
-    SPARE_BYTES = 16 * 1024 * 1024, /* left to log and index whatever happens */
+    SPARE_BYTES = 16 * 1024 * 1024, /* at most: left to log and index whatever happens */
     POLL_MS = 10
 };
 static const uint64_t RECORD_BYTES = 256u * 1024 * 1024;
@@ -100,7 +100,7 @@ static bool room_left(const struct fgw_storage *storage)
     uint64_t free_bytes = 0;
     uint64_t total_bytes = 0;
     return fgw_fs_space(storage->dir.root, &free_bytes, &total_bytes) == FGW_OK &&
-           free_bytes >= SPARE_BYTES + STEP_BYTES;
+           free_bytes >= fgw_storage_reserve_part(storage, SPARE_BYTES) + STEP_BYTES;
 }
 
 static void run_step(void *arg)

@@ -87,6 +87,12 @@ uint64_t fgw_storage_running_ms(const struct fgw_storage *storage);
 /* Looks at the file system's free space; unless `now`, at most once a second, oftener when little
  * is left. */
 void fgw_storage_check_space(struct fgw_storage *storage, bool now);
+/* Free bytes below which writes that add bytes are refused. */
+uint64_t fgw_storage_reserve(const struct fgw_storage *storage);
+/* What work within the reserve leaves of it to others: `most` or a quarter. */
+uint64_t fgw_storage_reserve_part(const struct fgw_storage *storage, uint64_t most);
+/* At open: groups are not larger than the reserve (or 64 MiB). */
+void fgw_storage_limit_groups(struct fgw_storage *storage);
 
 /* Commits items as they are: outcomes of the engine's own work. They free space, or stand for bytes
  * that are on disk already: allowed below the reserve. From a fiber. */
