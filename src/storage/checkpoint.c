@@ -77,7 +77,7 @@ struct task {
     struct fgw_record_opener opener;
     struct fgw_checkpoint_info info;
     struct fgw_checkpoint_info previous; /* the one to keep besides */
-    struct fgw_checkpoint_list found; /* by opening */
+    struct fgw_checkpoint_list found;    /* by opening */
     bool done;
     enum fgw_err result;
 };

@@ -66,9 +66,10 @@ void fgw_storage_check_space(struct fgw_storage *storage, bool now)
     atomic_store(&storage->space.free_bytes, free_bytes);
     atomic_store(&storage->space.total_bytes, total_bytes);
     if (atomic_exchange(&storage->space.below_reserve, below) != below) {
-        fgw_log_warn("storage", below ? "free space is below the reserve: writes that add bytes are "
-                                        "refused free_bytes=%llu"
-                                      : "free space is above the reserve again free_bytes=%llu",
+        fgw_log_warn("storage",
+                     below ? "free space is below the reserve: writes that add bytes are "
+                             "refused free_bytes=%llu"
+                           : "free space is above the reserve again free_bytes=%llu",
                      (unsigned long long)free_bytes);
     }
 }
