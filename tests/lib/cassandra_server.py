@@ -1,9 +1,9 @@
 """A real Apache Cassandra for tests: one process on the loopback, thrown away afterwards.
 
 The jars come from Maven's central repository once and are kept outside the tree, in
-${XDG_CACHE_HOME:-~/.cache}/fgw-test. Needs a Java 17 runtime and mvn. Tuned for a quick start and a
-small heap, not for durability: no fsync, though data survives a kill of the process. Standard
-library only: tests/run, the fixtures and tests/tools/cassandra use it.
+${XDG_CACHE_HOME:-~/.cache}/fgw-test. Needs mvn and a Java runtime, 17 (Debian 12) or 21 (Debian 13).
+Tuned for a quick start and a small heap, not for durability: no fsync, though data survives a kill
+of the process. Standard library only: tests/run, the fixtures and tests/tools/cassandra use it.
 """
 import ctypes
 import fcntl
@@ -335,6 +335,7 @@ class Cassandra:
             "java.net.preferIPv4Stack": "true",
             "java.io.tmpdir": self.folder / "tmp",
             "jna.tmpdir": self.folder / "tmp",
+            "java.security.manager": "allow",  # from Java 18 on it must be said
             "jdk.attach.allowAttachSelf": "true",
             "io.netty.tryReflectionSetAccessible": "true",
             "io.netty.allocator.useCacheForAllThreads": "true",
