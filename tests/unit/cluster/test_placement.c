@@ -231,6 +231,36 @@ static void few_stores_need_one_copy(void **state)
     fgw_cluster_free(cluster);
 }
 
+/* Sets of one store are left from when there was one: a single copy does not acknowledge then. */
+static void a_set_that_cannot_acknowledge_is_not_chosen(void **state)
+{
+    (void)state;
+    static const char *const WHERE[] = {"a/h1", "a/h2", "a/h3"};
+    struct fgw_cluster *cluster = make_cluster(WHERE, 3, 1);
+    const struct fgw_placement *placement = fgw_cluster_placement(cluster);
+    struct fgw_placement_set set;
+    struct fgw_error error = {0};
+    assert_int_equal(placement->choose(placement->context, 0, NULL, 0, &set, &error), FGW_OK);
+    assert_int_equal(set.needed, 1);
+    cluster->options.replicas = 2;
+    assert_int_equal(placement->choose(placement->context, 0, NULL, 0, &set, &error),
+                     FGW_ERR_UNAVAILABLE);
+    assert_non_null(strstr(error.message, "at least 2 stores"));
+    assert_int_equal(placement->choose(placement->context, 1, NULL, 0, &set, &error), FGW_OK);
+    assert_int_equal(set.count, 1);
+    assert_int_equal(set.needed, 1);
+    /* until the sets of two are made */
+    fgw_cluster_free(cluster);
+    cluster = make_cluster(WHERE, 3, 2);
+    cluster->options.min_replicas = 3;
+    placement = fgw_cluster_placement(cluster);
+    assert_int_equal(placement->choose(placement->context, 0, NULL, 0, &set, &error),
+                     FGW_ERR_UNAVAILABLE);
+    assert_int_equal(placement->choose(placement->context, 2, NULL, 0, &set, &error), FGW_OK);
+    assert_int_equal(set.needed, 2);
+    fgw_cluster_free(cluster);
+}
+
 static void addresses_of_urls(void **state)
 {
     (void)state;
@@ -254,6 +284,7 @@ int main(void)
         cmocka_unit_test(every_store_is_used_and_a_new_one_moves_little),
         cmocka_unit_test(suspects_and_full_stores_come_last),
         cmocka_unit_test(few_stores_need_one_copy),
+        cmocka_unit_test(a_set_that_cannot_acknowledge_is_not_chosen),
         cmocka_unit_test(addresses_of_urls),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
