@@ -97,6 +97,32 @@ static void few_stores_make_small_sets(void **state)
     cluster_map_deinit(&map);
 }
 
+/* What repair makes a set grow to: a set that a bucket asked for stays as it was made. */
+static void each_size_keeps_its_number_of_members(void **state)
+{
+    (void)state;
+    static const char *const THREE[] = {"a/h1", "a/h2", "a/h3"};
+    struct cluster_map map;
+    struct cluster_planned *planned;
+    size_t count;
+    unsigned of_size[4] = {0};
+    make_map(&map, THREE, 3);
+    cluster_plan_all(&map, 2, 1u << 1 | 1u << 3, &planned, &count);
+    for (size_t i = 0; i < count; i++) {
+        assert_int_equal(planned[i].replicas, planned[i].count);
+        of_size[planned[i].count]++;
+    }
+    fgw_xfree(planned);
+    assert_true(of_size[1] > 0 && of_size[2] > 0 && of_size[3] > 0);
+    map.store_count = 1; /* fewer stores than copies: the set is to grow */
+    cluster_plan_all(&map, 2, 0, &planned, &count);
+    assert_int_equal(count, 1);
+    assert_int_equal(planned[0].count, 1);
+    assert_int_equal(planned[0].replicas, 2);
+    fgw_xfree(planned);
+    cluster_map_deinit(&map);
+}
+
 static void members_are_in_different_domains(void **state)
 {
     (void)state;
@@ -280,6 +306,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(few_stores_make_small_sets),
         cmocka_unit_test(further_sets_of_the_same_stores_have_ids_of_their_own),
+        cmocka_unit_test(each_size_keeps_its_number_of_members),
         cmocka_unit_test(members_are_in_different_domains),
         cmocka_unit_test(every_store_is_used_and_a_new_one_moves_little),
         cmocka_unit_test(suspects_and_full_stores_come_last),
