@@ -177,22 +177,26 @@ static enum fgw_err follow_all(struct fgw_cluster *cluster, int64_t *from, struc
     return err;
 }
 
+static void run_pass(struct fgw_cluster *cluster, int64_t *from)
+{
+    struct fgw_error error;
+    fgw_error_init(&error);
+    if (follow_all(cluster, from, &error) != FGW_OK) {
+        fgw_log_debug("cluster", "the rows of releases are left for later: %s",
+                      fgw_error_message(&error));
+    }
+}
+
 void cluster_releases_run(void *arg)
 {
     struct fgw_cluster *cluster = arg;
     int64_t from = hour_now() - KEPT_HOURS;
     uint64_t next_ms = 0;
     while (!cluster->stopping) {
-        struct fgw_error error;
-        fgw_error_init(&error);
         uint64_t now_ms = fgw_clock_boot_ms();
         if (now_ms >= next_ms && !fgw_cluster_distrusts(cluster)) {
             next_ms = now_ms + PASS_MS;
-            enum fgw_err err = follow_all(cluster, &from, &error);
-            if (err != FGW_OK) {
-                fgw_log_debug("cluster", "the rows of releases are left for later: %s",
-                              fgw_error_message(&error));
-            }
+            run_pass(cluster, &from);
         }
         fgw_fiber_sleep_ms(TICK_MS);
     }
