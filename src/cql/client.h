@@ -100,6 +100,21 @@ enum fgw_err fgw_cql_query(struct fgw_cql_client *client, const char *text,
                            struct fgw_cql_result **out_result,
                            struct fgw_error *error) FGW_MUST_CHECK;
 
+/* Several unconditional writes of rows of ONE partition in one unlogged BATCH: one round, one message.
+ * No transaction: when it fails, and on YugabyteDB also for readers meanwhile, any of the writes may
+ * have been applied and others not. Repeated when all statements are idempotent (or options say so).
+ * The writes stay the caller's and must not change until it returns. INTERNAL: a statement that is
+ * no FGW_CQL_WRITE, or more than FGW_CQL_BATCH_MAX of them. */
+enum { FGW_CQL_BATCH_MAX = 1000 };
+struct fgw_cql_write {
+    const struct fgw_cql_statement *statement;
+    const struct fgw_cql_value *values; /* one per bind marker */
+    size_t value_count;
+};
+enum fgw_err fgw_cql_batch(struct fgw_cql_client *client, const struct fgw_cql_write *writes,
+                           size_t write_count, const struct fgw_cql_options *options,
+                           struct fgw_error *error) FGW_MUST_CHECK;
+
 /* Same as fgw_cql_execute, split: start any number, then wait for each; they run side by side.
  * Every started call must be waited for, which frees it. options->rounds counts them as one round
  * until the first wait. */

@@ -868,6 +868,123 @@ static void case_tombstones(struct world *world)
     }
 }
 
+static struct fgw_bucket bucket_of_one_shard(struct contract *c, const char *name,
+                                             enum fgw_versioning versioning)
+{
+    struct fgw_bucket wanted = {.name = fgw_bytes_str(name), .owner_id = FGW_LIT("owner"),
+                                .shards = 1};
+    struct fgw_bucket bucket;
+    MUST_ANSWER(c->meta->ops->bucket_create(c->meta, &c->arena, &wanted, &bucket, &c->error),
+                FGW_OK);
+    if (versioning != FGW_VERSIONING_NEVER) {
+        bucket.versioning = versioning;
+        MUST_ANSWER(c->meta->ops->bucket_update(c->meta, &c->arena, &bucket, &c->error), FGW_OK);
+    }
+    return bucket;
+}
+
+/* Versions of a list in pages of `max`, each held to be older than the one before of its key. */
+static size_t count_versions(struct contract *c, const struct fgw_bucket *bucket, unsigned max)
+{
+    struct fgw_list_query query = {.max = max};
+    struct fgw_object_list list = {.truncated = true};
+    size_t seen = 0;
+    while (list.truncated) {
+        MUST_ANSWER(
+            c->meta->ops->version_list(c->meta, &c->arena, bucket, &query, &list, &c->error),
+            FGW_OK);
+        for (size_t i = 0; i < list.count; i++) {
+            const struct fgw_object *object = &list.entries[i].object;
+            if (query.has_after_version) {
+                int order = fgw_bytes_cmp(query.after, object->key);
+                MUST(order < 0 || (order == 0 && memcmp(&query.after_version.id, &object->version_id,
+                                                        sizeof object->version_id) > 0));
+            }
+            query.after = object->key;
+            query.has_after_version = true;
+            query.after_version = (struct fgw_version){FGW_VERSION_ID, object->version_id};
+        }
+        seen += list.count;
+    }
+    return seen;
+}
+
+/* The same of versions: a page ends in the middle of a key, and removed rows of others follow. */
+static void case_tombstones_of_versions(struct world *world)
+{
+    enum { KEYS = 40, VERSIONS = 7, KEPT = 30 };
+    struct contract *c = &world->c;
+    struct fgw_bucket bucket =
+        bucket_of_one_shard(c, "tombstones-of-versions", FGW_VERSIONING_ENABLED);
+    for (unsigned i = 0; i < KEYS; i++) {
+        bool kept = i % 20 == 10;
+        const char *key = fgw_arena_printf(&c->arena, "some/long/prefix/%06u", i);
+        struct fgw_written written[KEPT];
+        struct fgw_written ignored;
+        for (unsigned j = 0; j < (kept ? KEPT : VERSIONS); j++) {
+            MUST_ANSWER(contract_put(c, &bucket, key, "x", NULL, &written[j]), FGW_OK);
+        }
+        for (unsigned j = 0; !kept && j < VERSIONS - 1; j++) { /* the newest stays */
+            struct fgw_version version = {FGW_VERSION_ID, written[j].version_id};
+            MUST_ANSWER(c->meta->ops->object_delete(c->meta, &c->arena, &bucket, fgw_bytes_str(key),
+                                                    version, NULL, &ignored, &c->error),
+                        FGW_OK);
+        }
+    }
+    MUST(purge_at(world, INT64_C(25) * 3600 * 1000).versions >= (KEYS - 2) * (VERSIONS - 1));
+    size_t all = KEYS - 2 + 2 * KEPT;
+    MUST(count_versions(c, &bucket, 1000) == all);
+    MUST(count_versions(c, &bucket, 7) == all);
+    MUST(count_versions(c, &bucket, 1) == all);
+}
+
+static size_t count_uploads(struct contract *c, const struct fgw_bucket *bucket, unsigned max)
+{
+    struct fgw_upload_list_query query = {.max = max};
+    struct fgw_upload_list list = {.truncated = true};
+    size_t seen = 0;
+    while (list.truncated) {
+        MUST_ANSWER(c->meta->ops->upload_list(c->meta, &c->arena, bucket, &query, &list, &c->error),
+                    FGW_OK);
+        seen += list.count;
+        if (list.count > 0) {
+            query.key_marker = list.entries[list.count - 1].upload.key;
+            query.upload_id_marker = list.entries[list.count - 1].upload.id;
+            query.has_upload_id_marker = true;
+        }
+    }
+    return seen;
+}
+
+/* The same of uploads, many of one key among them. */
+static void case_tombstones_of_uploads(struct world *world)
+{
+    enum { KEYS = 200, SAME = 20 };
+    struct contract *c = &world->c;
+    struct fgw_bucket bucket = bucket_of_one_shard(c, "tombstones-of-uploads", FGW_VERSIONING_NEVER);
+    size_t open = 0;
+    for (unsigned i = 0; i < KEYS + SAME; i++) {
+        struct fgw_upload wanted = {
+            .key = fgw_bytes_str(fgw_arena_printf(&c->arena, "k%06u", i < KEYS ? i : 30))};
+        struct fgw_upload upload;
+        struct fgw_id id;
+        MUST_ANSWER(
+            c->meta->ops->upload_create(c->meta, &c->arena, &bucket, &wanted, &id, &c->error),
+            FGW_OK);
+        if (i >= KEYS || i % 50 == 30) {
+            open++;
+            continue;
+        }
+        MUST_ANSWER(c->meta->ops->upload_get(c->meta, &c->arena, &bucket, wanted.key, &id, &upload,
+                                             &c->error),
+                    FGW_OK);
+        MUST_ANSWER(c->meta->ops->upload_abort(c->meta, &c->arena, &bucket, &upload, &c->error),
+                    FGW_OK);
+    }
+    MUST(count_uploads(c, &bucket, 1000) == open);
+    MUST(count_uploads(c, &bucket, 6) == open);
+}
+
 /* Of several processes one runs, once an interval. */
 static void case_purge_is_claimed_once(struct world *world)
 {
@@ -912,6 +1029,8 @@ static const struct {
     {"purge of everything", case_purge_of_everything},
     {"purge is claimed once", case_purge_is_claimed_once},
     {"tombstones", case_tombstones},
+    {"tombstones of versions", case_tombstones_of_versions},
+    {"tombstones of uploads", case_tombstones_of_uploads},
 };
 
 static const char *only;
