@@ -69,7 +69,9 @@ static void flush(struct loader *loader)
 
 static void add(struct loader *loader, struct fgw_bytes key)
 {
-    struct fgw_object object = {.key = key, .size = 4096, .mtime_ms = fgw_clock_wall_ms(),
+    struct fgw_object object = {.key = key,
+                                .size = 4096,
+                                .mtime_ms = fgw_clock_wall_ms(),
                                 .etag = FGW_LIT("d41d8cd98f00b204e9800998ecf8427e")};
     struct fgw_row_state state = {.recent_count = 0};
     struct fgw_id *rev = fgw_arena_alloc(&loader->arena, sizeof *rev);
@@ -271,8 +273,8 @@ static void run(void *arg)
                                            .secrets = &secret,
                                            .secret_count = 1,
                                            .shards = (unsigned)bench->shards};
-    struct fgw_bucket wanted = {.name = FGW_LIT("large"), .owner_id = FGW_LIT("owner"),
-                                .region = FGW_LIT("us-east-1")};
+    struct fgw_bucket wanted = {
+        .name = FGW_LIT("large"), .owner_id = FGW_LIT("owner"), .region = FGW_LIT("us-east-1")};
     bench->meta = fgw_meta_cql_new(&options);
     if (bench->meta->ops->bucket_create(bench->meta, &arena, &wanted, &bench->bucket, &error) !=
         FGW_OK) {
@@ -291,12 +293,10 @@ static void run(void *arg)
 int main(int argc, char **argv)
 {
     struct bench bench = {.keys = 1000000, .per_group = 1000};
-    const struct option options[] = {{"keys", required_argument, NULL, 'k'},
-                                     {"per-group", required_argument, NULL, 'g'},
-                                     {"shards", required_argument, NULL, 's'},
-                                     {"pages", required_argument, NULL, 'p'},
-                                     {"database-pid", required_argument, NULL, 'd'},
-                                     {0}};
+    const struct option options[] = {
+        {"keys", required_argument, NULL, 'k'},         {"per-group", required_argument, NULL, 'g'},
+        {"shards", required_argument, NULL, 's'},       {"pages", required_argument, NULL, 'p'},
+        {"database-pid", required_argument, NULL, 'd'}, {0}};
     for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
         unsigned long *to = option == 'k'   ? &bench.keys
                             : option == 'g' ? &bench.per_group

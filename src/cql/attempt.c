@@ -6,7 +6,7 @@
 enum { MESSAGE_MAX = 240 };
 
 static struct cql_outcome from_failure(const struct cql_run *run, const struct cql_conn *conn,
-                                   enum fgw_err err, bool never_sent, struct fgw_error *error)
+                                       enum fgw_err err, bool never_sent, struct fgw_error *error)
 {
     (void)fgw_error_set(error, err == FGW_ERR_TIMEOUT ? FGW_ERR_TIMEOUT : FGW_ERR_UNAVAILABLE,
                         "%s on %s: %s", run->statement->name, conn->node->name,
@@ -17,8 +17,8 @@ static struct cql_outcome from_failure(const struct cql_run *run, const struct c
 }
 
 static struct cql_outcome from_response(const struct cql_run *run, struct cql_conn *conn,
-                                    struct fgw_cql_response *response, struct fgw_bytes id,
-                                    struct fgw_error *error)
+                                        struct fgw_cql_response *response, struct fgw_bytes id,
+                                        struct fgw_error *error)
 {
     struct fgw_cql_counters *counters = &run->client->counters;
     for (size_t i = 0; i < response->warning_count; i++) {
@@ -104,8 +104,9 @@ static void set_consistency(struct cql_run *run)
     fgw_put_u16be(run->params.ptr, (uint16_t)level);
 }
 
-static struct cql_outcome send_and_wait(struct cql_run *run, struct cql_conn *conn, struct fgw_bytes id,
-                                    uint64_t deadline_ms, struct fgw_error *error)
+static struct cql_outcome send_and_wait(struct cql_run *run, struct cql_conn *conn,
+                                        struct fgw_bytes id, uint64_t deadline_ms,
+                                        struct fgw_error *error)
 {
     if (!fgw_cql_conn_has_room(conn)) {
         return from_failure(run, conn, FGW_ERR_AGAIN, true, error);
@@ -122,6 +123,7 @@ static struct cql_outcome send_and_wait(struct cql_run *run, struct cql_conn *co
     }
     fgw_cql_conn_send(conn);
     conn->node->requests++;
+    run->client->counters.requests[run->statement->kind]++;
     enum fgw_err err = fgw_cql_conn_await(conn, &request, deadline_ms, &response);
     if (err != FGW_OK) {
         return from_failure(run, conn, err, request.never_sent, error);
@@ -190,8 +192,8 @@ static bool prepare_all(const struct cql_run *run, struct cql_conn *conn, uint64
 {
     for (size_t ready = 0; ready < run->write_count;) {
         for (size_t i = 0; i < run->write_count; i++) {
-            if (!prepare(run, conn, run->writes[i].statement, deadline_ms, &entries[i],
-                         out_outcome, error)) {
+            if (!prepare(run, conn, run->writes[i].statement, deadline_ms, &entries[i], out_outcome,
+                         error)) {
                 return false;
             }
         }
@@ -216,8 +218,7 @@ static struct fgw_bytes forget_unprepared(const struct cql_run *run,
                                           struct cql_prepared_entry **entries,
                                           const struct fgw_cql_response *response)
 {
-    if (response->opcode != FGW_CQL_OP_ERROR ||
-        response->error.code != FGW_CQL_ERROR_UNPREPARED) {
+    if (response->opcode != FGW_CQL_OP_ERROR || response->error.code != FGW_CQL_ERROR_UNPREPARED) {
         return fgw_bytes(NULL, 0);
     }
     for (size_t i = 0; i < run->write_count; i++) {
@@ -249,6 +250,7 @@ static struct cql_outcome send_batch(const struct cql_run *run, struct cql_conn 
     fgw_cql_encode_batch(&conn->out, request.stream, items, run->write_count, run->consistency);
     fgw_cql_conn_send(conn);
     conn->node->requests++;
+    run->client->counters.requests[FGW_CQL_REQUEST_BATCH]++;
     enum fgw_err err = fgw_cql_conn_await(conn, &request, deadline_ms, &response);
     if (err != FGW_OK) {
         return from_failure(run, conn, err, request.never_sent, error);

@@ -106,7 +106,8 @@ static uint64_t try_deadline(const struct cql_run *run)
     return until_ms < run->deadline_ms ? until_ms : run->deadline_ms;
 }
 
-static enum fgw_err take_conn(struct cql_run *run, struct cql_conn **out_conn, struct fgw_error *error)
+static enum fgw_err take_conn(struct cql_run *run, struct cql_conn **out_conn,
+                              struct fgw_error *error)
 {
     if (run->pin == NULL) {
         return fgw_cql_client_pick(run->client, run->avoid, run->deadline_ms, out_conn, error);
@@ -150,8 +151,7 @@ static enum fgw_err run_tries(struct cql_run *run, struct fgw_cql_result **out_r
         }
         FGW_CHECK(conn != NULL);
         uint64_t deadline_ms = try_deadline(run);
-        struct cql_outcome outcome =
-            fgw_cql_attempt(run, conn, deadline_ms, error);
+        struct cql_outcome outcome = fgw_cql_attempt(run, conn, deadline_ms, error);
         bool again = decide(run, conn->node, &outcome, &err);
         fgw_cql_conn_unref(conn);
         if (outcome.kind == OUTCOME_RESULT && turn_empty_page(run, outcome.response)) {

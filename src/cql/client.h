@@ -140,15 +140,19 @@ void fgw_cql_pin_free(struct fgw_cql_pin *pin);
 
 enum { FGW_CQL_LATENCY_BUCKETS = 16, FGW_CQL_NODE_TEXT_SIZE = 272 };
 
+/* Kinds of requests: enum fgw_cql_statement_kind, and */
+enum { FGW_CQL_REQUEST_BATCH = FGW_CQL_DDL + 1, FGW_CQL_REQUEST_PREPARE, FGW_CQL_REQUEST_KINDS };
+
+/* Nothing but uint64_t. */
 struct fgw_cql_counters {
-    uint64_t calls;      /* finished */
-    uint64_t failed;     /* of them, with an error */
-    uint64_t retries;    /* requests sent again */
-    uint64_t prepares;   /* PREPARE requests */
-    uint64_t reprepares; /* Unprepared answers */
-    uint64_t shed;       /* refused with SLOW_DOWN by us */
-    uint64_t timeouts;   /* requests without an answer in time */
-    uint64_t late;       /* answers that came after that */
+    uint64_t requests[FGW_CQL_REQUEST_KINDS]; /* sent, those sent again included */
+    uint64_t calls;                           /* finished */
+    uint64_t failed;                          /* of them, with an error */
+    uint64_t retries;                         /* requests sent again */
+    uint64_t reprepares;                      /* Unprepared answers */
+    uint64_t shed;                            /* refused with SLOW_DOWN by us */
+    uint64_t timeouts;                        /* requests without an answer in time */
+    uint64_t late;                            /* answers that came after that */
     uint64_t warnings;
     uint64_t connects;
     uint64_t disconnects;

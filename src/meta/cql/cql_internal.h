@@ -332,7 +332,7 @@ struct cql_stream {
     struct fgw_id behind;
     bool ended;
 };
-enum { CQL_SCAN_ROWS_LEAST = 8 };
+enum { CQL_SCAN_ROWS_LEAST = 8, CQL_SCAN_ROWS_ENOUGH = 327680 };
 struct cql_scan {
     struct cql *cql;
     struct fgw_id bucket_id;
@@ -343,6 +343,7 @@ struct cql_scan {
     int32_t page_rows; /* of one shard */
     int32_t rows_most; /* they grow up to this */
     unsigned seeks;    /* since rows were read */
+    size_t rows_read;
     struct cql_stream *streams; /* one a shard */
     unsigned *heap;             /* shards with rows, smallest key first */
     unsigned heap_size;

@@ -35,6 +35,7 @@ void cql_scan_init(struct cql_scan *scan, struct fgw_bytes start, struct fgw_byt
     scan->page_rows = rows_per_shard(wanted, scan->shards);
     scan->rows_most = rows_most(scan->shards);
     scan->seeks = 0;
+    scan->rows_read = 0;
     scan->streams = fgw_xcalloc(scan->shards, sizeof *scan->streams);
     scan->heap = fgw_xcalloc(scan->shards, sizeof *scan->heap);
     scan->heap_size = 0;

@@ -53,8 +53,8 @@ enum fgw_err cql_stream_narrow(struct cql_scan *scan, unsigned shard, struct fgw
 {
     struct cql_stream *stream = &scan->streams[shard];
     if (scan->page_rows > CQL_SCAN_ROWS_LEAST) {
-        scan->page_rows = scan->page_rows / 4 > CQL_SCAN_ROWS_LEAST ? scan->page_rows / 4
-                                                                    : CQL_SCAN_ROWS_LEAST;
+        scan->page_rows =
+            scan->page_rows / 4 > CQL_SCAN_ROWS_LEAST ? scan->page_rows / 4 : CQL_SCAN_ROWS_LEAST;
         scan->rows_most = scan->page_rows;
         return FGW_OK;
     }
@@ -173,6 +173,7 @@ enum fgw_err cql_stream_take(struct cql_scan *scan, unsigned shard, struct fgw_c
         stream->ended = true;
     }
     enum fgw_err err = cql_entries_take(&stream->arena, result, &stream->rows, &stream->count);
+    scan->rows_read += stream->count;
     fgw_cql_result_free(result);
     return err;
 }

@@ -232,8 +232,7 @@ static enum fgw_err add_marked_key(struct version_page *page, struct cql_row *he
     if (err != FGW_OK) {
         return err;
     }
-    if (fgw_id_is_zero(&marker) ||
-        memcmp(&head->object.version_id, &marker, sizeof marker) < 0) {
+    if (fgw_id_is_zero(&marker) || memcmp(&head->object.version_id, &marker, sizeof marker) < 0) {
         head->object.latest = true;
         if (fgw_lister_add(&page->lister, &head->object) == FGW_LISTER_DONE) {
             return FGW_OK;

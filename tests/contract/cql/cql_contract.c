@@ -661,10 +661,9 @@ static const struct {
     const char *name;
     void (*run)(struct context *context);
 } SCENARIOS[] = {
-    {"types", scenario_types},     {"lwt", scenario_lwt},       {"paging", scenario_paging},
-    {"batch", scenario_batch},
-    {"alter", scenario_alter},     {"errors", scenario_errors}, {"pin", scenario_pin},
-    {"connect", scenario_connect}, {"load", scenario_load},
+    {"types", scenario_types}, {"lwt", scenario_lwt},         {"paging", scenario_paging},
+    {"batch", scenario_batch}, {"alter", scenario_alter},     {"errors", scenario_errors},
+    {"pin", scenario_pin},     {"connect", scenario_connect}, {"load", scenario_load},
 };
 
 static void run_scenario(void *arg)
