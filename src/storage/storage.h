@@ -192,6 +192,10 @@ enum fgw_err fgw_storage_read_block(struct fgw_storage *storage, const struct fg
                                     struct fgw_buf *out,
                                     struct fgw_storage_block *out_block) FGW_MUST_CHECK;
 
+/* Where a block lies now. FGW_ERR_NOT_FOUND; FGW_ERR_CORRUPT: it is marked bad. From a fiber. */
+enum fgw_err fgw_storage_block_place(struct fgw_storage *storage, const struct fgw_cid *cid,
+                                     struct fgw_storage_place *out_place) FGW_MUST_CHECK;
+
 /* A hold as a walk over all of them meets it. */
 struct fgw_storage_hold_seen {
     struct fgw_storage_owner owner; /* its key lies in the arena */
