@@ -35,8 +35,8 @@ static void round_trip(struct fgw_arena *arena, struct fgw_bytes text)
 static size_t walk(struct fgw_arena *arena, const struct fgw_xml_node *node, unsigned depth)
 {
     size_t count = 0;
-    FGW_CHECK(depth < MAX_TREE_DEPTH);
     for (; node != NULL; node = node->next) {
+        FGW_CHECK(depth < MAX_TREE_DEPTH);
         FGW_CHECK(node->first_child == NULL || node->text.len == 0);
         if (node->text.len > 0 && readable(node->text)) {
             round_trip(arena, node->text);
