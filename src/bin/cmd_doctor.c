@@ -32,7 +32,7 @@ static void note(struct doctor *doctor, bool good, const char *what, const char 
 
 static void note(struct doctor *doctor, bool good, const char *what, const char *format, ...)
 {
-    char text[600];
+    char text[1000];
     va_list args;
     va_start(args, format);
     (void)vsnprintf(text, sizeof text, format, args);
@@ -119,28 +119,96 @@ static void check_clock(struct doctor *doctor)
 
 /* -- the database --------------------------------------------------------------------------------- */
 
-static void check_schema(struct doctor *doctor, struct fgw_cql_client *client, const char *keyspace,
+/* "a, b, c": what else there is, for who mistyped a name. */
+static const char *other_keyspaces(struct doctor *doctor, struct fgw_cql_client *client)
+{
+    enum { SHOWN_MAX = 8 };
+    struct fgw_cql_result *result = NULL;
+    struct fgw_cql_options options = {.deadline_ms =
+                                          fgw_loop_now_ms(fgw_loop_current()) + DATABASE_WAIT_MS};
+    const char *names = "";
+    unsigned shown = 0;
+    if (fgw_cql_query(client, "SELECT keyspace_name FROM system_schema.keyspaces", FGW_CQL_READ,
+                      &options, &result, NULL) != FGW_OK) {
+        return "not known";
+    }
+    while (shown < SHOWN_MAX && fgw_cql_result_next(result)) {
+        struct fgw_bytes name;
+        if (fgw_cql_get_text(result, "keyspace_name", &name) == FGW_OK &&
+            !fgw_bytes_starts_with(name, FGW_LIT("system"))) {
+            names = fgw_arena_printf(&doctor->arena, "%s%s%.*s", names, shown == 0 ? "" : ", ",
+                                     FGW_FMT(name));
+            shown++;
+        }
+    }
+    fgw_cql_result_free(result);
+    return shown == 0 ? "none" : names;
+}
+
+static void note_finding(struct doctor *doctor, struct fgw_cql_client *client, const char *keyspace,
+                         const struct fgw_migrate_report *report)
+{
+    const struct fgw_migrate_finding *first =
+        report->finding_count > 0 ? &report->findings[0] : NULL;
+    if (first == NULL || first->code == FGW_MIGRATE_NOTE) {
+        note(doctor, false, "keyspace",
+             "%s: version %" PRId64 " of %" PRId64 ", %zu migrations pending; next: fgw db-init",
+             keyspace, report->version, report->target, report->pending_count);
+        return;
+    }
+    bool missing = first->code == FGW_MIGRATE_KEYSPACE_MISSING;
+    note(doctor, false, "keyspace", "%s: FGW-MIG-%03d %s%s%s%s%s; next: %s", keyspace, first->code,
+         first->title != NULL && first->title[0] != '\0' ? first->title
+                                                         : fgw_migrate_code_title(first->code),
+         first->cause != NULL && first->cause[0] != '\0' ? ": " : "",
+         first->cause == NULL ? "" : first->cause, missing ? "; there are: " : "",
+         missing ? other_keyspaces(doctor, client) : "",
+         first->next == NULL || first->next[0] == '\0' ? "fgw db-init" : first->next);
+}
+
+/* False when it is not as this program needs it. */
+static bool check_schema(struct doctor *doctor, struct fgw_cql_client *client, const char *keyspace,
                          const char *set)
 {
-    struct fgw_schema_run run = {.config = &doctor->config, .client = client,
-                                 .arena = &doctor->arena, .quiet = true};
+    struct fgw_schema_run run = {
+        .config = &doctor->config, .client = client, .arena = &doctor->arena, .quiet = true};
     struct fgw_schema_keyspace target = {keyspace, set};
     run.options.timing = fgw_migrate_default_timing;
     run.options.timing.wait_limit_ms = DATABASE_WAIT_MS;
     const struct fgw_migrate_report *report = fgw_schema_run(&run, &target, fgw_migrate_status);
-    const struct fgw_migrate_finding *first =
-        report->finding_count > 0 ? &report->findings[0] : NULL;
-    if (report->exit == FGW_MIGRATE_EXIT_OK) {
-        note(doctor, true, "keyspace", "%s: version %" PRId64 " of %" PRId64, keyspace,
-             report->version, report->target);
+    if (report->exit != FGW_MIGRATE_EXIT_OK) {
+        note_finding(doctor, client, keyspace, report);
+        return false;
+    }
+    note(doctor, true, "keyspace", "%s: version %" PRId64 " of %" PRId64, keyspace, report->version,
+         report->target);
+    return true;
+}
+
+/* A conditional write whose condition cannot hold: refused before it is looked at where the role may
+ * not write, and without effect where it may. */
+static void check_rights(struct doctor *doctor, struct fgw_cql_client *client, const char *keyspace)
+{
+    struct fgw_cql_result *result = NULL;
+    struct fgw_error error;
+    struct fgw_cql_options options = {.deadline_ms =
+                                          fgw_loop_now_ms(fgw_loop_current()) + DATABASE_WAIT_MS};
+    const char *text = fgw_arena_printf(
+        &doctor->arena, "UPDATE %s.users SET rev = 0x00 WHERE id = 'fgw doctor' IF rev = 0x00",
+        keyspace);
+    fgw_error_init(&error);
+    enum fgw_err err = fgw_cql_query(client, text, FGW_CQL_LWT, &options, &result, &error);
+    if (err == FGW_OK) {
+        fgw_cql_result_free(result);
+        note(doctor, true, "permissions", "%s: the role may read and write", keyspace);
         return;
     }
-    note(doctor, false, "keyspace", "%s: version %" PRId64 " of %" PRId64 ", %zu pending; %s; next: %s",
-         keyspace, report->version, report->target, report->pending_count,
-         first == NULL         ? "migrations are pending"
-         : first->title != NULL ? first->title
-                                : fgw_migrate_code_title(first->code),
-         first == NULL || first->next == NULL ? "fgw db-init" : first->next);
+    note(doctor, false, "permissions", "%s: %s%s%s", keyspace,
+         err == FGW_ERR_ACCESS_DENIED
+             ? "the role of FGW_CQL_USER may not write: grant it SELECT and "
+               "MODIFY on the keyspace; "
+             : "a write could not be tried: ",
+         err == FGW_ERR_ACCESS_DENIED ? "the database says: " : "", fgw_error_message(&error));
 }
 
 static void check_database_fiber(void *arg)
@@ -155,11 +223,13 @@ static void check_database_fiber(void *arg)
     note(doctor, err == FGW_OK, "database", "%s",
          err == FGW_OK ? "answers" : fgw_error_message(&error));
     if (err == FGW_OK) {
-        check_schema(doctor, client, config->cql_keyspace, "shared");
+        if (check_schema(doctor, client, config->cql_keyspace, "shared")) {
+            check_rights(doctor, client, config->cql_keyspace);
+        }
         bool own = config->role != FGW_ROLE_PROXY && config->cql_node_keyspace != NULL &&
                    strcmp(config->cql_node_keyspace, "none") != 0;
         if (own) {
-            check_schema(doctor, client, config->cql_node_keyspace, "node");
+            (void)check_schema(doctor, client, config->cql_node_keyspace, "node");
         }
     }
     fgw_cql_client_free(client);

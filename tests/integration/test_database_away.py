@@ -63,7 +63,7 @@ class Load:
     def request(self, method, key, body=b""):
         began = time.monotonic()
         try:
-            with self.server.connect(timeout=60) as connection:
+            with self.server.connect(timeout=120) as connection:
                 connection.send(sigv4.request_bytes(self.server.signer(), method,
                                                     f"/{BUCKET}/{key}", self.server.netloc, (), body))
                 answer = connection.answer(method)
@@ -79,7 +79,7 @@ class Load:
     def end(self):
         self.ending.set()
         for future in self.futures:
-            future.result(60)
+            future.result(150)
         self.pool.shutdown()
 
     def between(self, begin, end):
@@ -216,7 +216,7 @@ def test_slow_database_sheds_load(cassandra, tmp_path, rng, monkeypatch):
         print({"requests": len(load.results), "shed": len(shed), "rss_kib": (first, second),
                "acknowledged": len(load.acknowledged), "shed_s": seconds_of(shed),
                "passed_s": seconds_of([result for result in load.results if result[3] == 200])})
-        check_refusals(load.results, 50)
+        check_refusals(load.results, 120)
         assert shed
         assert second < first * 1.3 + 30000
         wait_until_all_pass(server)
