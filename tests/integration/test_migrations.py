@@ -150,15 +150,50 @@ def test_row24_uploads_of_the_wrong_shape_with_rows(world):
 
 # -- (e) many at once ---------------------------------------------------------------------------
 
-@pytest.mark.full
-@pytest.mark.timeout(300)
-@pytest.mark.parametrize("state", ["empty", "half", "dirty"])
-def test_row03_eight_at_once(world, state):
+def prepare(world, state):
     if state == "half":
         world.database.create_keyspace(world.shared)
         world.run("migrate", "up", "--to", MIDDLE, "--keyspace", world.shared)
     if state == "dirty":
         world.legacy([MULTIHASH, OBJECTS], 1754293669, True)
+        world.cql("INSERT INTO {k}.S3Objects (bucket, key, cid) VALUES ('b', 'k', 'c')")
+
+
+@pytest.mark.full
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("policy", ["auto", "wait"])
+@pytest.mark.parametrize("state", ["empty", "half", "dirty"])
+def test_row03_eight_servers(world, tmp_path, state, policy):
+    """FGW_MIGRATE=auto everywhere, or all wait for a db-init."""
+    prepare(world, state)
+    world.env["FGW_CQL_NODE_KEYSPACE"] = "none"
+    servers = []
+    began = time.monotonic()
+    try:
+        for i in range(8):
+            servers.append(serving(world, tmp_path / f"s{i}", policy))
+        if policy == "wait":
+            codes, texts = finish_all(start_all(world, 1, "db-init"))
+            assert codes == [0], texts
+        for server in servers:
+            assert server.wait_ready(400)
+        print(f"8 servers, {state}, {policy}: {time.monotonic() - began:.0f} s")
+        world.verify()
+        assert world.mirror() in ([(LAST, False)], [(1754293669, False)])
+        assert world.json("db-init")["keyspaces"][0]["applied"] == 0
+    finally:
+        for server in servers:
+            server.stop()
+            server.close()
+    if state == "dirty":
+        assert [row.cid for row in world.cql("SELECT cid FROM {k}.S3Objects")] == ["c"]
+
+
+@pytest.mark.full
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("state", ["empty", "half", "dirty"])
+def test_row03_eight_at_once(world, state):
+    prepare(world, state)
     codes, texts = finish_all(start_all(world, 8, "db-init"))
     assert codes == [0] * 8, texts
     assert not any("ERROR" in text for text in texts)

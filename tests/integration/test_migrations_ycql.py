@@ -17,7 +17,7 @@ SHAPES = {"unprepared": 10, "hidden_retry": 10, "short_page": 60, "empty_page": 
 def weather(cassandra):
     with ycql_proxy.YcqlProxy(cassandra.address, 1, SHAPES) as proxy:
         yield proxy
-        assert {"lwt_projected", "stale_catalog"} <= set(+proxy.counts)
+        assert proxy.counts["ddl"] > 0
 
 
 @pytest.fixture(autouse=True)
