@@ -33,7 +33,7 @@ def test_row02_killed_while_making_control_tables(cassandra, rng, table, answere
         try:
             proxy.arm("lost" if answered else "held", 1, rf"CREATE TABLE [^(]*{table}\b")
             process = start_all(world, 1, "db-init")[0]
-            end = time.monotonic() + 60
+            end = time.monotonic() + 200
             while proxy.counts["lost"] + proxy.counts["held"] == 0:
                 assert time.monotonic() < end and process.poll() is None
                 time.sleep(0.02)
@@ -315,7 +315,7 @@ def test_row35_unlock_of_a_live_holder(cassandra, rng):
             # its next statement takes a while: the lease is renewed meanwhile
             proxy.arm("held", 1, r"CREATE TABLE [^(]*object_versions\b")
             process = start_all(world, 1, "db-init")[0]
-            end = time.monotonic() + 60
+            end = time.monotonic() + 200
             while proxy.counts["held"] == 0:
                 assert time.monotonic() < end and process.poll() is None
                 time.sleep(0.02)
@@ -364,7 +364,7 @@ def test_row34_signal_at_a_step(cassandra, rng, number, table):
         try:
             proxy.arm("held", 1, rf"CREATE TABLE [^(]*{table}\b")
             process = start_all(world, 1, "db-init")[0]
-            end = time.monotonic() + 60
+            end = time.monotonic() + 200
             while proxy.counts["held"] == 0:
                 assert time.monotonic() < end and process.poll() is None
                 time.sleep(0.02)
