@@ -62,15 +62,28 @@ static const struct fgw_config_option OPTIONS[OPT_COUNT] = {
     [OPT_NODES] = {"nodes", true, NULL, "db-init: node ids whose keyspaces are made too"},
 };
 
+#define BIT(option_) (1u << (option_))
+
+enum {
+    ALWAYS = BIT(OPT_KEYSPACE) | BIT(OPT_ALL) | BIT(OPT_JSON) | BIT(OPT_WAIT) | BIT(OPT_TIMEOUT),
+    FOR_PLAN = BIT(OPT_TO) | BIT(OPT_PHASE) | BIT(OPT_OUT_OF_ORDER) | BIT(OPT_IGNORE_NODES),
+    FOR_DB_INIT = BIT(OPT_NODES)
+};
+
 struct verb {
     const char *name;
     fgw_schema_command *command;
+    unsigned options; /* besides ALWAYS */
 };
 
 static const struct verb VERBS[] = {
-    {"status", fgw_migrate_status}, {"plan", fgw_migrate_plan},     {"up", fgw_migrate_up},
-    {"verify", fgw_migrate_verify}, {"repair", fgw_migrate_repair}, {"force", fgw_migrate_force},
-    {"unlock", fgw_migrate_unlock},
+    {"status", fgw_migrate_status, 0},
+    {"plan", fgw_migrate_plan, FOR_PLAN},
+    {"up", fgw_migrate_up, FOR_PLAN | BIT(OPT_DRY_RUN)},
+    {"verify", fgw_migrate_verify, BIT(OPT_STRICT)},
+    {"repair", fgw_migrate_repair, BIT(OPT_APPLY) | BIT(OPT_ADOPT) | BIT(OPT_DROP_EMPTY)},
+    {"force", fgw_migrate_force, BIT(OPT_VERSION) | BIT(OPT_REASON) | BIT(OPT_ACCEPT_DRIFT)},
+    {"unlock", fgw_migrate_unlock, BIT(OPT_EPOCH) | BIT(OPT_EVEN_IF_ALIVE) | BIT(OPT_REASON)},
 };
 
 struct session {
@@ -115,6 +128,22 @@ static bool parse_duration(const char *text, uint64_t *out_ms)
         }
     }
     return false;
+}
+
+/* A flag of another verb is a mistake, not something to pass over. */
+static int refuse_strangers(const struct session *session)
+{
+    unsigned allowed = ALWAYS | (session->db_init ? FOR_DB_INIT : session->verb->options);
+    for (size_t i = 0; i < OPT_COUNT; i++) {
+        if (session->options[i].value != NULL && (allowed & BIT(i)) == 0) {
+            (void)fprintf(stderr, "fgw: error: --%s is not for %s%s\n", session->options[i].name,
+                          session->db_init ? "" : "fgw migrate ", session->verb_name);
+            return FGW_EXIT_USAGE;
+        }
+    }
+    return session->options[OPT_KEYSPACE].value != NULL && session->options[OPT_ALL].value != NULL
+               ? usage("--keyspace and --all exclude each other")
+               : FGW_EXIT_OK;
 }
 
 static bool take_version(const struct session *session, enum option option, int64_t *out)
@@ -325,6 +354,10 @@ static void run_session(void *arg)
         session->exit_code = choose_keyspaces(session);
     }
     for (size_t i = 0; session->exit_code == FGW_EXIT_OK && i < session->keyspaces.count; i++) {
+        if (fgw_schema_stop_requested(NULL)) {
+            worst = fgw_migrate_worse(worst, FGW_MIGRATE_EXIT_PENDING);
+            break;
+        }
         const struct fgw_migrate_report *report =
             fgw_schema_run(&session->run, &session->keyspaces.items[i], session->verb->command);
         worst = fgw_migrate_worse(worst, report->exit);
@@ -391,7 +424,10 @@ static int run_with_database(struct session *session)
 {
     struct fgw_error error;
     fgw_error_init(&error);
-    int exit_code = take_options(session);
+    int exit_code = refuse_strangers(session);
+    if (exit_code == FGW_EXIT_OK) {
+        exit_code = take_options(session);
+    }
     if (exit_code != FGW_EXIT_OK) {
         return exit_code;
     }

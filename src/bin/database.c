@@ -18,7 +18,8 @@ enum {
     DEGRADED_MS = 60000, /* ready for so long after the database was last good (cluster.md 7) */
     IDENTIFY_MS = 30000,
     PURGE_INTERVAL_MS = 24 * 3600 * 1000,
-    PURGE_PAUSE_MS = 100 /* 5,000 rows a second at most */
+    REGISTER_MS = 180000, /* rows of fgw_schema_nodes count for 10 min */
+    PURGE_PAUSE_MS = 100  /* 5,000 rows a second at most */
 };
 
 struct fgw_database {
@@ -34,6 +35,7 @@ struct fgw_database {
     /* the watch over the database, on worker 0 */
     struct fgw_wait wake;
     struct fgw_wait ended;
+    bool schema_fits; /* worker 0 only */
     bool watching;
     bool stopping;
     /* which sets are on this process's store; NULL: all */
@@ -53,6 +55,7 @@ static void watch(void *arg)
 {
     struct fgw_database *database = arg;
     uint64_t good_ms = 0;
+    uint64_t register_ms = 0;
     while (!database->stopping) {
         struct fgw_error error;
         fgw_error_init(&error);
@@ -63,6 +66,10 @@ static void watch(void *arg)
             fgw_health_set(database->health, "metadata", NULL);
         } else if (good_ms == 0 || now_ms - good_ms > DEGRADED_MS) {
             fgw_health_set(database->health, "metadata", fgw_error_message(&error));
+        }
+        if (good && database->schema_fits && now_ms >= register_ms) {
+            register_ms = now_ms + REGISTER_MS;
+            fgw_schema_register(database->settings, database->clients[0]);
         }
         uint64_t until_ms =
             fgw_loop_now_ms(fgw_loop_current()) + (good ? CHECK_GOOD_MS : CHECK_BAD_MS);
@@ -133,6 +140,7 @@ static void prepare_schema(void *arg, unsigned index)
     if (index == 0) {
         database->schema =
             fgw_schema_at_start(database->settings, database->clients[0], database->health);
+        database->schema_fits = database->schema == FGW_MIGRATE_EXIT_OK;
     }
 }
 

@@ -111,7 +111,9 @@ const struct fgw_migrate_report *fgw_schema_run(struct fgw_schema_run *run,
     const struct fgw_migrate_report *report = fgw_migrate_report(engine);
     uint64_t statements_ms = 0;
     unsigned statements = fgw_migrate_port_statements(port, &statements_ms);
-    fgw_schema_metrics_note(report, statements, statements_ms);
+    if (!run->unnoted) {
+        fgw_schema_metrics_note(report, statements, statements_ms);
+    }
     fgw_migrate_port_free(port);
     fgw_arena_deinit(&scratch);
     return report;
@@ -147,13 +149,49 @@ static const struct fgw_migrate_finding *gravest(const struct fgw_migrate_report
     return found;
 }
 
+struct start {
+    struct fgw_health *health;
+    const char *keyspace;
+};
+
+/* Why this process is not ready, with the members of spec/migrations.md E2.9. */
+static void tell_health(const struct start *start, const struct fgw_migrate_report *report,
+                        const struct fgw_migrate_finding *finding)
+{
+    char why[400];
+    bool told = finding != NULL && finding->next[0] != '\0';
+    const char *title = finding == NULL ? "not as needed" : title_of(finding);
+    const char *cause = finding == NULL             ? ""
+                        : finding->cause[0] != '\0' ? finding->cause
+                                                    : finding->diff;
+    const char *next = told ? finding->next : "fgw migrate status";
+    const char *holder = finding == NULL ? "" : finding->holder;
+    (void)snprintf(why, sizeof why, "keyspace %s: %s%s%s; next: %s", start->keyspace, title,
+                   cause[0] != '\0' ? ": " : "", cause, next);
+    fgw_health_set_more(
+        start->health, "migrations", why,
+        json_pack("{s:s,s:s,s:I,s:I,s:s,s:s}", "keyspace", start->keyspace, "state",
+                  report->have_state ? fgw_migrate_compat_name(report->compat) : "ABSENT", "have",
+                  (json_int_t)(report->have_state ? report->version : 0), "need",
+                  (json_int_t)report->target, "holder", holder, "next", next));
+}
+
+static void on_waiting(void *context, const struct fgw_migrate_report *report,
+                       const struct fgw_migrate_finding *finding)
+{
+    tell_health(context, report, finding);
+}
+
 static enum fgw_migrate_exit start_one(struct fgw_schema_run *run, struct fgw_health *health,
                                        const struct fgw_schema_keyspace *keyspace, int policy)
 {
     fgw_schema_command *command = policy == FGW_CONFIG_MIGRATE_AUTO  ? fgw_migrate_up
                                   : policy == FGW_CONFIG_MIGRATE_OFF ? fgw_migrate_check
                                                                      : fgw_migrate_wait;
+    struct start start = {health, keyspace->name};
     run->options.create_keyspace = policy == FGW_CONFIG_MIGRATE_AUTO;
+    run->options.waiting = on_waiting;
+    run->options.waiting_context = &start;
     fgw_health_set(health, "migrations",
                    fgw_arena_printf(run->arena, "keyspace %s: %s", keyspace->name,
                                     policy == FGW_CONFIG_MIGRATE_AUTO
@@ -162,12 +200,7 @@ static enum fgw_migrate_exit start_one(struct fgw_schema_run *run, struct fgw_he
     const struct fgw_migrate_report *report = fgw_schema_run(run, keyspace, command);
     log_findings(run->arena, report);
     if (report->exit != FGW_MIGRATE_EXIT_OK) {
-        const struct fgw_migrate_finding *first = gravest(report);
-        bool told = first != NULL && first->next[0] != '\0';
-        fgw_health_set(health, "migrations",
-                       fgw_arena_printf(run->arena, "keyspace %s: %s; next: %s", keyspace->name,
-                                        first == NULL ? "not as needed" : title_of(first),
-                                        told ? first->next : "fgw migrate status"));
+        tell_health(&start, report, gravest(report));
     }
     return report->exit;
 }
@@ -193,6 +226,30 @@ enum fgw_migrate_exit fgw_schema_at_start(const struct fgw_config *config,
     }
     fgw_arena_deinit(&arena);
     return exit;
+}
+
+static const char *own_name(const struct fgw_schema_run *run)
+{
+    char host[72] = "";
+    if (run->config->node_id != NULL && run->config->node_id[0] != '\0') {
+        return run->config->node_id;
+    }
+    (void)gethostname(host, sizeof host - 1);
+    return fgw_arena_printf(run->arena, "%s@%s:%d", fgw_role_name(run->config->role), host,
+                            (int)getpid());
+}
+
+void fgw_schema_register(const struct fgw_config *config, struct fgw_cql_client *client)
+{
+    struct fgw_arena arena;
+    fgw_arena_init(&arena, 0);
+    struct fgw_schema_run run = {
+        .config = config, .client = client, .arena = &arena, .quiet = true, .unnoted = true};
+    struct fgw_schema_keyspace shared = {config->cql_keyspace, "shared"};
+    run.options.node_id = own_name(&run);
+    run.options.role = fgw_role_name(config->role);
+    (void)fgw_schema_run(&run, &shared, fgw_migrate_register);
+    fgw_arena_deinit(&arena);
 }
 
 void fgw_schema_look(const struct fgw_config *config, struct fgw_cql_client *client)
@@ -221,11 +278,11 @@ void fgw_schema_look(const struct fgw_config *config, struct fgw_cql_client *cli
 
 /* -- output ---------------------------------------------------------------------------------------- */
 
+/* Texts of a database may be anything. */
 static void set_text(json_t *object, const char *name, const char *text)
 {
-    if (text != NULL && text[0] != '\0') {
-        (void)json_object_set_new(object, name, json_string(text));
-    }
+    json_t *string = json_string(text);
+    (void)json_object_set_new(object, name, string != NULL ? string : json_string("(no UTF-8)"));
 }
 
 static json_t *finding_json(const struct fgw_migrate_finding *finding)
@@ -233,8 +290,9 @@ static json_t *finding_json(const struct fgw_migrate_finding *finding)
     static const char *const SEVERITIES[] = {"info", "warning", "error"};
     char code[16];
     (void)snprintf(code, sizeof code, "FGW-MIG-%03d", (int)finding->code % 1000);
-    json_t *json = json_pack("{s:s,s:s,s:s}", "code", code, "severity",
-                             SEVERITIES[finding->severity % 3], "title", title_of(finding));
+    json_t *json =
+        json_pack("{s:s,s:s,s:s,s:i}", "code", code, "severity", SEVERITIES[finding->severity % 3],
+                  "title", title_of(finding), "ql_error", finding->ql_error);
     set_text(json, "object", finding->object);
     set_text(json, "step", finding->step);
     set_text(json, "diff", finding->diff);
@@ -243,9 +301,6 @@ static json_t *finding_json(const struct fgw_migrate_finding *finding)
     set_text(json, "holder", finding->holder);
     set_text(json, "coordinator", finding->server);
     set_text(json, "next", finding->next);
-    if (finding->ql_error != 0) {
-        (void)json_object_set_new(json, "ql_error", json_integer(finding->ql_error));
-    }
     return json;
 }
 

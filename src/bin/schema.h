@@ -30,6 +30,7 @@ struct fgw_schema_run {
     struct fgw_arena *arena;            /* reports live here */
     struct fgw_migrate_options options; /* keyspace, set, actor and build are filled in */
     bool quiet;
+    bool unnoted; /* not for the metrics: no look at the schema */
 };
 
 typedef enum fgw_migrate_exit fgw_schema_command(struct fgw_migrate_engine *engine);
@@ -47,6 +48,10 @@ enum fgw_migrate_exit fgw_schema_at_start(const struct fgw_config *config,
 /* Looks whether the keyspaces are still as they should be: for the metrics, and a log line when they
  * are not. Writes nothing. From a fiber of the client's loop. */
 void fgw_schema_look(const struct fgw_config *config, struct fgw_cql_client *client);
+
+/* For rolling upgrades: this process is there, and what its program can run on; at start and then at
+ * least every five minutes. Does nothing where it may not write. From a fiber of the client's loop. */
+void fgw_schema_register(const struct fgw_config *config, struct fgw_cql_client *client);
 
 /* From now on the first SIGTERM or SIGINT makes a run stop between two steps and give its lock back,
  * the second ends the process. Process-wide. */

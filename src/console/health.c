@@ -1,7 +1,6 @@
 /* health.c: see health.h. */
 #include "console/health.h"
 
-#include <jansson.h>
 #include <pthread.h>
 #include <stdio.h>
 
@@ -16,6 +15,7 @@ struct reason {
     bool bad;
     uint64_t since_ms; /* boot clock */
     char why[400];
+    json_t *more; /* NULL: nothing */
 };
 
 struct fgw_health {
@@ -38,6 +38,9 @@ struct fgw_health *fgw_health_new(const char *role)
 void fgw_health_free(struct fgw_health *health)
 {
     if (health != NULL) {
+        for (size_t i = 0; i < health->lock.count; i++) {
+            json_decref(health->lock.reasons[i].more);
+        }
         (void)pthread_mutex_destroy(&health->lock.mutex);
         fgw_xfree(health);
     }
@@ -58,6 +61,12 @@ static struct reason *find_reason(struct fgw_health *health, const char *what)
 
 void fgw_health_set(struct fgw_health *health, const char *what, const char *text_or_null)
 {
+    fgw_health_set_more(health, what, text_or_null, NULL);
+}
+
+void fgw_health_set_more(struct fgw_health *health, const char *what, const char *text_or_null,
+                         json_t *more)
+{
     (void)pthread_mutex_lock(&health->lock.mutex);
     struct reason *reason = find_reason(health, what);
     bool bad = text_or_null != NULL;
@@ -68,6 +77,8 @@ void fgw_health_set(struct fgw_health *health, const char *what, const char *tex
         reason->since_ms = now_ms;
     }
     reason->bad = bad;
+    json_decref(reason->more);
+    reason->more = more;
     if (bad) {
         (void)snprintf(reason->why, sizeof reason->why, "%s", text_or_null);
     }
@@ -99,9 +110,10 @@ void fgw_health_json(struct fgw_health *health, struct fgw_buf *out)
     for (size_t i = 0; i < health->lock.count; i++) {
         const struct reason *reason = &health->lock.reasons[i];
         if (reason->bad) {
-            (void)json_array_append_new(
-                reasons, json_pack("{s:s,s:s,s:I}", "what", reason->what, "why", reason->why,
-                                   "since_ms", (json_int_t)(now_ms - reason->since_ms)));
+            json_t *one = json_pack("{s:s,s:s,s:I}", "what", reason->what, "why", reason->why,
+                                    "since_ms", (json_int_t)(now_ms - reason->since_ms));
+            (void)json_object_update_missing(one, reason->more);
+            (void)json_array_append_new(reasons, one);
         }
     }
     (void)pthread_mutex_unlock(&health->lock.mutex);

@@ -3,6 +3,8 @@
 #ifndef FGW_CONSOLE_HEALTH_H
 #define FGW_CONSOLE_HEALTH_H
 
+#include <jansson.h>
+
 #include "base/bytes.h"
 
 struct fgw_health;
@@ -12,8 +14,12 @@ void fgw_health_free(struct fgw_health *health);
 /* reason: a static name of the thing ("storage", "metadata", "migrations"); NULL text: it is fine.
  * Logs one line when the state of a reason changes. */
 void fgw_health_set(struct fgw_health *health, const char *reason, const char *text_or_null);
+/* The same, with members for programs beside the text in the JSON; takes the object over. */
+void fgw_health_set_more(struct fgw_health *health, const char *reason, const char *text,
+                         json_t *more);
 bool fgw_health_ready(struct fgw_health *health);
-/* {"ready":false,"role":"serve","reasons":[{"what":"storage","why":"...","since_ms":123}]} */
+/* {"ready":false,"role":"serve","reasons":[{"what":"storage","why":"...","since_ms":123}]}
+ * and the members given for a reason. */
 void fgw_health_json(struct fgw_health *health, struct fgw_buf *out);
 
 #endif

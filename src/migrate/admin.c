@@ -3,10 +3,12 @@
 
 /* -- force --------------------------------------------------------------------------------- */
 
-static enum fgw_migrate_exit usage(struct fgw_migrate_engine *e, const char *what)
+static enum fgw_migrate_exit usage(struct fgw_migrate_engine *e, const char *what, const char *next)
 {
     struct fgw_migrate_finding *finding = fgw_migrate_find(e, FGW_MIGRATE_NOTE, FGW_MIGRATE_ERROR);
     finding->title = what;
+    finding->state = "nothing changed";
+    finding->next = fgw_migrate_command(e, next);
     return FGW_MIGRATE_EXIT_USAGE;
 }
 
@@ -112,10 +114,11 @@ static enum fgw_migrate_exit write_forced(struct fgw_migrate_engine *e)
 static enum fgw_migrate_exit force(struct fgw_migrate_engine *e)
 {
     if (e->options.reason == NULL || !*e->options.reason) {
-        return usage(e, "force needs --reason TEXT; it goes into the history");
+        return usage(e, "force needs --reason TEXT; it goes into the history",
+                     "force --version V --reason TEXT");
     }
     if (e->options.version != 0 && fgw_migrate_set_file(e->set, e->options.version) == NULL) {
-        return usage(e, "no migration of this set has that version");
+        return usage(e, "no migration of this set has that version", "status");
     }
     bool done;
     enum fgw_migrate_exit exit = fgw_migrate_check_keyspace(e);

@@ -269,6 +269,15 @@ static void fill_report(struct fgw_migrate_engine *e)
     report->mirror_count = e->now.mirror_count;
 }
 
+void fgw_migrate_tell_waiting(struct fgw_migrate_engine *e,
+                              const struct fgw_migrate_finding *finding)
+{
+    if (e->options.waiting != NULL) {
+        fill_report(e);
+        e->options.waiting(e->options.waiting_context, &e->report, finding);
+    }
+}
+
 enum fgw_migrate_exit fgw_migrate_finish(struct fgw_migrate_engine *e, const char *command,
                                          enum fgw_migrate_exit exit)
 {

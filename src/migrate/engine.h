@@ -137,6 +137,13 @@ struct fgw_migrate_options {
     const char *reason;       /* force */
     const char *accept_drift; /* force: catalog hash as verify prints it */
     const char *ignore_nodes; /* contract: "a,b" */
+    const char *node_id;      /* register */
+    const char *role;         /* register */
+    /* Told now and then while a command waits, for the lock or for the schema: what for is in the
+     * finding, which lives as long as the call. May be NULL. */
+    void (*waiting)(void *context, const struct fgw_migrate_report *report,
+                    const struct fgw_migrate_finding *finding);
+    void *waiting_context;
 };
 
 struct fgw_migrate_engine;
@@ -160,8 +167,7 @@ enum fgw_migrate_exit fgw_migrate_wait(struct fgw_migrate_engine *engine);
 /* Startup policy `off`: one look. */
 enum fgw_migrate_exit fgw_migrate_check(struct fgw_migrate_engine *engine);
 /* Advisory row for rolling upgrades; call at start and every few minutes. */
-enum fgw_migrate_exit fgw_migrate_register(struct fgw_migrate_engine *engine, const char *node_id,
-                                           const char *role);
+enum fgw_migrate_exit fgw_migrate_register(struct fgw_migrate_engine *engine);
 
 const struct fgw_migrate_report *fgw_migrate_report(const struct fgw_migrate_engine *engine);
 

@@ -342,13 +342,25 @@ static void say_waiting(struct fgw_migrate_engine *e, struct waiting *w)
     }
     w->said_ms = now;
     fgw_arena_reset(e->scratch);
+    const char *command =
+        fgw_arena_printf(e->scratch, "fgw migrate status --keyspace %s", e->keyspace);
     fgw_migrate_logf(e, FGW_MIGRATE_LOG_INFO,
                      "FGW-MIG-020 %s (epoch %" PRId64 ") is migrating, at %" PRId64
                      " statement %d, last heartbeat seen %" PRIu64 " s ago; waiting for %" PRIu64
-                     " s; takeover is automatic %" PRId64 " s after the last heartbeat",
+                     " s; takeover is automatic %" PRId64 " s after the last heartbeat (%s)",
                      w->seen.owner_desc, w->seen.epoch, w->seen.i_version, w->seen.i_stmt,
                      (now - w->since_ms) / 1000, (now - w->began_ms) / 1000,
-                     (w->seen.lease_ms + e->options.timing.margin_ms) / 1000);
+                     (w->seen.lease_ms + e->options.timing.margin_ms) / 1000, command);
+    struct fgw_migrate_finding finding = {.code = FGW_MIGRATE_LOCK_HELD,
+                                          .title = "another process is migrating; waiting",
+                                          .cause = "",
+                                          .diff = "",
+                                          .holder = w->seen.owner_desc,
+                                          .next = command};
+    e->now.have_lock = true;
+    e->now.lock = w->seen;
+    e->report.lock_age_ms = now - w->since_ms;
+    fgw_migrate_tell_waiting(e, &finding);
 }
 
 static enum fgw_migrate_exit give_up(struct fgw_migrate_engine *e, const struct waiting *w)

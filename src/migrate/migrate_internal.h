@@ -205,6 +205,9 @@ enum fgw_migrate_exit fgw_migrate_run_open(struct fgw_migrate_engine *e, const c
 enum fgw_migrate_exit fgw_migrate_verify_locked(struct fgw_migrate_engine *e);
 
 /* Fills the report from what was loaded last. */
+/* Whoever asked to be told learns what this run waits for. */
+void fgw_migrate_tell_waiting(struct fgw_migrate_engine *e,
+                              const struct fgw_migrate_finding *finding);
 enum fgw_migrate_exit fgw_migrate_finish(struct fgw_migrate_engine *e, const char *command,
                                          enum fgw_migrate_exit exit);
 

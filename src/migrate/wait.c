@@ -66,6 +66,7 @@ static enum fgw_migrate_exit glance(struct fgw_migrate_engine *e, uint64_t left_
                          finding->code, *finding->cause ? finding->cause : finding->diff,
                          *finding->holder ? "; migrating now: " : "", finding->holder,
                          finding->next);
+        fgw_migrate_tell_waiting(e, finding);
     }
     forget(e);
     e->arena = arena;
@@ -106,13 +107,12 @@ enum fgw_migrate_exit fgw_migrate_check(struct fgw_migrate_engine *e)
         e, "check", exit == FGW_MIGRATE_EXIT_PENDING ? FGW_MIGRATE_EXIT_INCOMPATIBLE : exit);
 }
 
-enum fgw_migrate_exit fgw_migrate_register(struct fgw_migrate_engine *e, const char *node_id,
-                                           const char *role)
+enum fgw_migrate_exit fgw_migrate_register(struct fgw_migrate_engine *e)
 {
     struct fgw_migrate_node_row row = {
         .needs = e->set->needs, .knows = e->set->knows, .seen_ms = e->ops->now_wall_ms(e->context)};
-    fgw_migrate_copy_text(row.node_id, sizeof row.node_id, node_id);
-    fgw_migrate_copy_text(row.role, sizeof row.role, role);
+    fgw_migrate_copy_text(row.node_id, sizeof row.node_id, e->options.node_id);
+    fgw_migrate_copy_text(row.role, sizeof row.role, e->options.role);
     fgw_migrate_copy_text(row.build, sizeof row.build, e->options.build);
     struct fgw_migrate_answer answer = {.class = FGW_MIGRATE_UNKNOWN};
     for (int i = 0; i < REGISTER_TRIES; i++) {
@@ -122,6 +122,8 @@ enum fgw_migrate_exit fgw_migrate_register(struct fgw_migrate_engine *e, const c
         }
         fgw_migrate_sleep_about(e, e->options.timing.poll_ms);
     }
-    return answer.class == FGW_MIGRATE_OK ? FGW_MIGRATE_EXIT_OK
-                                          : fgw_migrate_refused(e, "fgw_schema_nodes", &answer);
+    return fgw_migrate_finish(e, "register",
+                              answer.class == FGW_MIGRATE_OK
+                                  ? FGW_MIGRATE_EXIT_OK
+                                  : fgw_migrate_refused(e, "fgw_schema_nodes", &answer));
 }

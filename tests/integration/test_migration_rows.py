@@ -33,7 +33,7 @@ def test_row02_killed_while_making_control_tables(cassandra, rng, table, answere
         try:
             proxy.arm("lost" if answered else "held", 1, rf"CREATE TABLE [^(]*{table}\b")
             process = start_all(world, 1, "db-init")[0]
-            end = time.monotonic() + 60
+            end = time.monotonic() + 200
             while proxy.counts["lost"] + proxy.counts["held"] == 0:
                 assert time.monotonic() < end and process.poll() is None
                 time.sleep(0.02)
@@ -43,6 +43,42 @@ def test_row02_killed_while_making_control_tables(cassandra, rng, table, answere
             world.run("db-init")
             world.verify()
             assert world.mirror() == [(LAST, False)]
+        finally:
+            world.close()
+
+
+# -- row 1 --------------------------------------------------------------------------------------
+
+STEPS = {"lock": r"UPDATE \S*fgw_schema_lock SET owner", "intent": r"fgw_schema_lock SET .*i_version",
+         "journal": r"INSERT INTO \S*fgw_schema_journal", "create": r"CREATE TABLE \S*\.buckets\b",
+         "add": r"ALTER TABLE \S*multipartuploads ADD rev", "done": r"UPDATE \S*fgw_schema_journal",
+         "state": r"fgw_schema_state \(id", "mirror": r"INSERT INTO \S*schema_migrations",
+         "history": r"INSERT INTO \S*fgw_schema_history"}
+
+
+@pytest.mark.parametrize("answered", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("step", STEPS)
+def test_row01_killed_at_each_step(cassandra, rng, step, answered):
+    """The holder dies when a write of its protocol is on its way, or done; the next one goes on."""
+    with ycql_proxy.YcqlProxy(cassandra.address, rng.randrange(2**31)) as proxy:
+        world = World(cassandra, proxy.address)
+        try:
+            world.legacy([MULTIHASH, OBJECTS], 1754293669, True)
+            world.cql("INSERT INTO {k}.S3Objects (bucket, key, cid) VALUES ('b', 'k', 'c')")
+            proxy.arm("lost" if answered else "held", 1, STEPS[step])
+            process = start_all(world, 1, "db-init")[0]
+            end = time.monotonic() + 100
+            while proxy.counts["lost"] + proxy.counts["held"] == 0:
+                assert time.monotonic() < end and process.poll() is None
+                time.sleep(0.02)
+            time.sleep(0.5)
+            process.kill()
+            process.communicate()
+            world.run("db-init", timeout=200)
+            world.verify()
+            assert world.json("db-init")["keyspaces"][0]["applied"] == 0
+            assert [dirty for _, dirty in world.mirror()] == [False]
+            assert [row.cid for row in world.cql("SELECT cid FROM {k}.S3Objects")] == ["c"]
         finally:
             world.close()
 
@@ -279,7 +315,7 @@ def test_row35_unlock_of_a_live_holder(cassandra, rng):
             # its next statement takes a while: the lease is renewed meanwhile
             proxy.arm("held", 1, r"CREATE TABLE [^(]*object_versions\b")
             process = start_all(world, 1, "db-init")[0]
-            end = time.monotonic() + 60
+            end = time.monotonic() + 200
             while proxy.counts["held"] == 0:
                 assert time.monotonic() < end and process.poll() is None
                 time.sleep(0.02)
@@ -328,7 +364,7 @@ def test_row34_signal_at_a_step(cassandra, rng, number, table):
         try:
             proxy.arm("held", 1, rf"CREATE TABLE [^(]*{table}\b")
             process = start_all(world, 1, "db-init")[0]
-            end = time.monotonic() + 60
+            end = time.monotonic() + 200
             while proxy.counts["held"] == 0:
                 assert time.monotonic() < end and process.poll() is None
                 time.sleep(0.02)

@@ -150,15 +150,50 @@ def test_row24_uploads_of_the_wrong_shape_with_rows(world):
 
 # -- (e) many at once ---------------------------------------------------------------------------
 
-@pytest.mark.full
-@pytest.mark.timeout(300)
-@pytest.mark.parametrize("state", ["empty", "half", "dirty"])
-def test_row03_eight_at_once(world, state):
+def prepare(world, state):
     if state == "half":
         world.database.create_keyspace(world.shared)
         world.run("migrate", "up", "--to", MIDDLE, "--keyspace", world.shared)
     if state == "dirty":
         world.legacy([MULTIHASH, OBJECTS], 1754293669, True)
+        world.cql("INSERT INTO {k}.S3Objects (bucket, key, cid) VALUES ('b', 'k', 'c')")
+
+
+@pytest.mark.full
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("policy", ["auto", "wait"])
+@pytest.mark.parametrize("state", ["empty", "half", "dirty"])
+def test_row03_eight_servers(world, tmp_path, state, policy):
+    """FGW_MIGRATE=auto everywhere, or all wait for a db-init."""
+    prepare(world, state)
+    world.env["FGW_CQL_NODE_KEYSPACE"] = "none"
+    servers = []
+    began = time.monotonic()
+    try:
+        for i in range(8):
+            servers.append(serving(world, tmp_path / f"s{i}", policy))
+        if policy == "wait":
+            codes, texts = finish_all(start_all(world, 1, "db-init"))
+            assert codes == [0], texts
+        for server in servers:
+            assert server.wait_ready(400)
+        print(f"8 servers, {state}, {policy}: {time.monotonic() - began:.0f} s")
+        world.verify()
+        assert world.mirror() in ([(LAST, False)], [(1754293669, False)])
+        assert world.json("db-init")["keyspaces"][0]["applied"] == 0
+    finally:
+        for server in servers:
+            server.stop()
+            server.close()
+    if state == "dirty":
+        assert [row.cid for row in world.cql("SELECT cid FROM {k}.S3Objects")] == ["c"]
+
+
+@pytest.mark.full
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("state", ["empty", "half", "dirty"])
+def test_row03_eight_at_once(world, state):
+    prepare(world, state)
     codes, texts = finish_all(start_all(world, 8, "db-init"))
     assert codes == [0] * 8, texts
     assert not any("ERROR" in text for text in texts)
@@ -204,6 +239,20 @@ def readiness(server):
         return answer.status, answer.body.decode()
 
 
+def waits_for(server, **expected):
+    """The reason of /readyz, once it is as expected."""
+    end = time.monotonic() + 90
+    while True:
+        status, text = readiness(server)
+        reasons = [r for r in json.loads(text)["reasons"] if r["what"] == "migrations"]
+        if reasons and all(str(v) in str(reasons[0].get(k)) for k, v in expected.items()):
+            assert status == 503
+            names = ("keyspace", "state", "have", "need", "holder", "next")
+            return {name: reasons[0][name] for name in names}
+        assert time.monotonic() < end, text
+        time.sleep(0.2)
+
+
 def test_server_that_waits_tells_why_and_ends_when_asked(world, tmp_path):
     server = serving(world, tmp_path / "s", "wait")
     try:
@@ -211,12 +260,34 @@ def test_server_that_waits_tells_why_and_ends_when_asked(world, tmp_path):
         while "waiting: no such keyspace" not in server.process.log_tail():
             assert time.monotonic() < end, server.process.log_tail()
             time.sleep(0.2)
-        status, text = readiness(server)
-        assert status == 503
-        assert world.shared in text
-        assert "fgw db-init" in text
-        server.process.stop(limit_s=20)
+        reason = waits_for(server, have=0)
+        assert reason == {"keyspace": world.shared, "state": "ABSENT", "have": 0, "need": LAST,
+                          "holder": "", "next": "fgw db-init"}
+        world.database.create_keyspace(world.shared)
+        world.run("migrate", "up", "--to", MIDDLE, "--keyspace", world.shared)
+        world.cql("UPDATE {k}.fgw_schema_lock SET owner = 11111111-1111-1111-1111-111111111111, "
+                  "owner_desc = 'gone pid 1' WHERE id = 'migrate'")
+        reason = waits_for(server, have=MIDDLE, holder="gone pid 1")
+        assert reason["state"] == "TOO_OLD"
+        assert reason["next"].startswith("fgw db-init")
+        server.process.stop(limit_s=60)
     finally:
+        server.close()
+
+
+def test_row30_server_is_known_and_blocks_what_it_could_not_run_on(world, tmp_path):
+    """What runs stands in fgw_schema_nodes, so that a contract migration knows whom it would shut out."""
+    world.env["FGW_CQL_NODE_KEYSPACE"] = "none"
+    server = serving(world, tmp_path / "s", "auto")
+    try:
+        assert server.wait_ready(100)
+        end = time.monotonic() + 60
+        while not (rows := world.cql("SELECT role, needs, knows FROM {k}.fgw_schema_nodes")):
+            assert time.monotonic() < end
+            time.sleep(0.2)
+        assert [tuple(row) for row in rows] == [("serve", LAST, LAST)]
+    finally:
+        server.stop()
         server.close()
 
 
@@ -368,6 +439,16 @@ def test_json_findings_carry_code_title_and_next(world):
     assert finding["severity"] == "error"
     assert finding["title"] == "keyspace is missing"
     assert finding["next"] == "fgw db-init"
+    assert {"object", "diff", "cause", "ql_error", "coordinator"} <= set(finding)
+
+
+@pytest.mark.parametrize("words", [("migrate", "status", "--apply"), ("migrate", "verify", "--to", "1"),
+                                   ("migrate", "up", "--nodes", "a"), ("db-init", "--strict")])
+def test_flags_of_another_verb_are_refused(words):
+    done = fgw_server.run_fgw(*words, env={"FGW_CQL_HOSTS": "127.0.0.1:1"})
+    assert done.returncode == 2
+    flag = next(word for word in words if word.startswith("--"))
+    assert f"{flag} is not for" in done.stderr
 
 
 # -- databases that do not answer ---------------------------------------------------------------
