@@ -14,6 +14,7 @@ enum {
     PAGE_ROWS = 100000,
     LOOK_CHANGING_MS = 2000,
     GOOD_FOR_MS = 5 * 60 * 1000,
+    BEATS_BACK = GOOD_FOR_MS / FGW_CLUSTER_BEAT_MS, /* a write may come late, not as late as this */
     DOWN_AFTER_LEAST_MS = 2 * FGW_CLUSTER_BEAT_MS + 2000
 };
 
@@ -125,12 +126,12 @@ static const char *keep(struct fgw_cluster *cluster, unsigned slot, const char *
     return cluster->strings[slot];
 }
 
-/* So long the database must have been good before anybody is declared away; tests shorten it. */
-static uint64_t good_for_ms(void)
+/* What tests shorten. */
+static uint64_t from_environment(const char *name, uint64_t usual)
 {
-    uint64_t ms;
-    const char *text = getenv("FGW_TEST_DATABASE_GOOD_MS");
-    return text != NULL && fgw_bytes_to_u64(fgw_bytes_str(text), &ms) == FGW_OK ? ms : GOOD_FOR_MS;
+    uint64_t value;
+    const char *text = getenv(name);
+    return text != NULL && fgw_bytes_to_u64(fgw_bytes_str(text), &value) == FGW_OK ? value : usual;
 }
 
 struct fgw_cluster *fgw_cluster_new(const struct fgw_cluster_options *options)
@@ -151,7 +152,9 @@ struct fgw_cluster *fgw_cluster_new(const struct fgw_cluster_options *options)
     if (cluster->options.down_after_ms < DOWN_AFTER_LEAST_MS) {
         cluster->options.down_after_ms = DOWN_AFTER_LEAST_MS;
     }
-    cluster->good_for_ms = good_for_ms();
+    /* so long the database must have been good before anybody is declared away */
+    cluster->good_for_ms = from_environment("FGW_TEST_DATABASE_GOOD_MS", GOOD_FOR_MS);
+    cluster->beats_back = from_environment("FGW_TEST_BEATS_BACK", BEATS_BACK);
     (void)pthread_mutex_init(&cluster->guarded.mutex, NULL);
     if (options->storage != NULL) {
         memcpy(cluster->store_id, fgw_storage_id(options->storage), sizeof cluster->store_id);
@@ -383,6 +386,7 @@ void fgw_cluster_stats(struct fgw_cluster *cluster, struct fgw_cluster_stats *ou
                                             .stores = map->store_count,
                                             .sets = map->set_count,
                                             .epoch = cluster->epoch,
+                                            .distrusts = fgw_cluster_distrusts(cluster),
                                             .replicas_possible =
                                                 cluster_possible(map, cluster->options.replicas)};
     for (size_t i = 0; i < map->store_count; i++) {

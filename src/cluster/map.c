@@ -62,6 +62,13 @@ struct cluster_store *cluster_map_store(const struct cluster_map *map, const uin
                                            sizeof *map->stores, compare_stores);
 }
 
+void cluster_member_of(const struct cluster_store *store, struct fgw_placement_member *out)
+{
+    *out = (struct fgw_placement_member){.epoch = store->epoch, .tls = store->tls};
+    memcpy(out->store_id, store->id, sizeof out->store_id);
+    memcpy(out->address, store->address, sizeof out->address);
+}
+
 const struct cluster_set *cluster_map_set(const struct cluster_map *map, uint64_t id)
 {
     struct cluster_set wanted = {.id = id};

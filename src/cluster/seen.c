@@ -5,7 +5,8 @@
  *
  * Row "fgw.cluster/" | cluster id 16 | store id 16: tag-length-value: 2 epoch, 4 map version, 6 wall
  * clock (ms) until which the database is not believed, 8 a set id (once a set), 10 epoch and 12 map
- * version seen before the database showed less.
+ * version seen before the database showed less, 14 the own counter in the table heartbeats, for the
+ * epoch, as it was within the last hour.
  */
 #include <stdlib.h>
 
@@ -21,6 +22,8 @@ enum {
     TAG_SET = 8,
     TAG_EPOCH_BEFORE = 10,
     TAG_MAP_BEFORE = 12,
+    TAG_BEAT = 14,
+    BEATS_A_SAVE = 3600 * 1000 / FGW_CLUSTER_BEAT_MS,
     ROW_MAX = 1024 * 1024,
     DISTRUST_MS = 7 * 24 * 3600 * 1000
 };
@@ -72,6 +75,7 @@ static enum fgw_err take_row(struct cluster_seen *seen, struct fgw_bytes row)
         seen->distrust_until_ms = item.tag == TAG_DISTRUST ? value : seen->distrust_until_ms;
         seen->epoch_before = item.tag == TAG_EPOCH_BEFORE ? value : seen->epoch_before;
         seen->map_before = item.tag == TAG_MAP_BEFORE ? value : seen->map_before;
+        seen->beat = item.tag == TAG_BEAT ? value : seen->beat;
         if (item.tag == TAG_SET) {
             remember(seen, value);
         }
@@ -127,6 +131,7 @@ static enum fgw_err save(struct fgw_cluster *cluster)
     fgw_tlv_put_u64(&row, TAG_DISTRUST, seen->distrust_until_ms);
     fgw_tlv_put_u64(&row, TAG_EPOCH_BEFORE, seen->epoch_before);
     fgw_tlv_put_u64(&row, TAG_MAP_BEFORE, seen->map_before);
+    fgw_tlv_put_u64(&row, TAG_BEAT, seen->beat);
     for (size_t i = 0; i < seen->set_count; i++) {
         fgw_tlv_put_u64(&row, TAG_SET, seen->sets[i]);
     }
@@ -175,6 +180,22 @@ void cluster_seen_check(struct fgw_cluster *cluster, uint64_t epoch, uint64_t ma
     if (epoch_less || map_less) {
         seen->map_version = map_less ? map_version : seen->map_version;
         seen->epoch = epoch_less ? epoch : seen->epoch;
+        seen->beat = epoch_less ? 0 : seen->beat;
+        (void)!save(cluster);
+    }
+}
+
+/* Neither epoch nor map need have changed since the state that came back. */
+void cluster_seen_beat(struct fgw_cluster *cluster, uint64_t shown, uint64_t taken)
+{
+    struct cluster_seen *seen = &cluster->seen;
+    if (shown + cluster->beats_back < taken) {
+        distrust(cluster, "heartbeat", shown, taken);
+        seen->beat = shown;
+        cluster->beat_taken = shown;
+        (void)!save(cluster);
+    } else if (taken >= seen->beat + BEATS_A_SAVE) {
+        seen->beat = taken;
         (void)!save(cluster);
     }
 }
@@ -212,6 +233,7 @@ void cluster_seen_note(struct fgw_cluster *cluster)
     }
     if (map.version > seen->map_version || cluster->epoch > seen->epoch) {
         seen->map_version = map.version > seen->map_version ? map.version : seen->map_version;
+        seen->beat = cluster->epoch > seen->epoch ? 0 : seen->beat;
         seen->epoch = cluster->epoch > seen->epoch ? cluster->epoch : seen->epoch;
         changed = true;
     }
@@ -242,6 +264,23 @@ size_t cluster_seen_left(struct fgw_cluster *cluster, uint64_t **out_sets)
     cluster_map_deinit(&map);
     *out_sets = left;
     return count;
+}
+
+bool cluster_seen_nothing_left(struct fgw_cluster *cluster)
+{
+    struct cluster_map map;
+    uint64_t *left;
+    cluster_map_copy(cluster, &map);
+    const struct cluster_store *own = cluster_map_store(&map, cluster->store_id);
+    bool outside = own != NULL && own->state == CLUSTER_DRAINING &&
+                   cluster_sets_of(&map, (uint32_t)(own - map.stores)) == 0;
+    cluster_map_deinit(&map);
+    bool nothing = outside && !fgw_cluster_distrusts(cluster) &&
+                   cluster_seen_left(cluster, &left) == 0;
+    if (outside && !fgw_cluster_distrusts(cluster)) {
+        fgw_xfree(left);
+    }
+    return nothing;
 }
 
 void cluster_seen_forget(struct fgw_cluster *cluster, const uint64_t *sets, size_t count)

@@ -26,11 +26,12 @@ static void put_member(struct fgw_buf *out, const char *name, const char *text)
 
 /* -- stores -------------------------------------------------------------------------------------- */
 
-static const char *state_of(const struct cluster_store *store, unsigned sets)
+static const char *state_of(const struct cluster_map *map, uint32_t index)
 {
+    const struct cluster_store *store = &map->stores[index];
     static const char *const STATES[] = {"unknown", "active", "draining",      "lost",
                                          "removed", "away",   "draining, away"};
-    if (store->state == CLUSTER_DRAINING && sets == 0) {
+    if (cluster_is_drained(map, index)) {
         return "drained";
     }
     bool known = store->state >= 1 && store->state < (int32_t)FGW_COUNT_OF(STATES);
@@ -48,7 +49,7 @@ static void put_store(struct fgw_buf *out, const struct cluster_map *map, uint32
     fgw_hex_encode(fgw_bytes(store->id, sizeof store->id), id);
     (void)fgw_buf_appendf(out, "%s{\"store\":\"%s\"", index == 0 ? "" : ",", id);
     put_member(out, "node", store->node_id);
-    put_member(out, "state", state_of(store, sets));
+    put_member(out, "state", state_of(map, index));
     put_member(out, "zone", store->zone);
     put_member(out, "host", store->host);
     put_member(out, "address", store->address);
@@ -117,11 +118,12 @@ static void count_set(const struct cluster_map *map, const struct cluster_set *s
         there += is_there(&map->stores[set->stores[i]]);
         active += map->stores[set->stores[i]].state == CLUSTER_ACTIVE;
     }
+    unsigned wanted = cluster_possible(map, set->wanted);
     tally->without += there == 0;
     tally->one_host += share_a_host(map, set);
     if (set->joining > 0) {
         tally->changing++;
-    } else if (active < set->count) {
+    } else if (active < set->count || set->count < wanted) {
         tally->to_change++;
     } else {
         tally->complete++;
