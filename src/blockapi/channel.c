@@ -16,6 +16,7 @@ enum {
     FIRST_INPUT = 16 * 1024
 };
 
+static const uint8_t SERVER_MAGIC[4] = {'F', 'G', 'W', 'S'};
 static const char KEY_INFO[] = "fgw-block/1 channel";
 
 void fgw_channel_init(struct fgw_channel *channel)
@@ -212,8 +213,8 @@ struct versions {
 static struct versions spoken(void)
 {
     const char *text = getenv("FGW_TEST_BLOCKAPI_VERSIONS");
-    bool given = text != NULL && strlen(text) == 2 && text[0] >= '1' && text[0] <= text[1] &&
-                 text[1] <= '9';
+    bool given =
+        text != NULL && strlen(text) == 2 && text[0] >= '1' && text[0] <= text[1] && text[1] <= '9';
     return given ? (struct versions){(uint8_t)(text[0] - '0'), (uint8_t)(text[1] - '0')}
                  : (struct versions){FGW_BLOCKAPI_VERSION, FGW_BLOCKAPI_VERSION};
 }
@@ -243,7 +244,7 @@ enum fgw_err fgw_channel_connect(struct fgw_channel *channel, struct fgw_conn *c
     if (err != FGW_OK) {
         return err;
     }
-    if (memcmp(theirs, "FGWS", 4) != 0) {
+    if (memcmp(theirs, SERVER_MAGIC, sizeof SERVER_MAGIC) != 0) {
         return FGW_ERR_PARSE;
     }
     if (theirs[4] < ours.lowest || theirs[4] > ours.highest) {
@@ -268,7 +269,7 @@ static enum fgw_err exchange_hellos(struct fgw_channel *channel,
     }
     uint8_t version = common_version(spoken(), (struct versions){hellos[4], hellos[5]});
     memset(ours, 0, SERVER_HELLO);
-    memcpy(ours, "FGWS", 4);
+    memcpy(ours, SERVER_MAGIC, sizeof SERVER_MAGIC);
     ours[4] = version;
     memcpy(ours + 8, channel->store_id, FGW_BLOCKAPI_ID_SIZE);
     fgw_put_u64le(ours + 24, channel->epoch);

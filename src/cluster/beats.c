@@ -17,6 +17,7 @@ enum {
     TAG_COPIED_BYTES = 18,
     TAG_FAILED = 20,
     TAG_DROPPED = 22,
+    TAG_DISTRUST = 24,
     DATA_MAX = 256 * 1024
 };
 
@@ -50,6 +51,7 @@ static void put_own(struct fgw_cluster *cluster, struct fgw_buf *data)
     fgw_tlv_put_u64(data, TAG_COPIED_BYTES, cluster->walk.copied_bytes);
     fgw_tlv_put_u64(data, TAG_FAILED, cluster->walk.failed);
     fgw_tlv_put_u64(data, TAG_DROPPED, cluster->walk.dropped);
+    fgw_tlv_put_u64(data, TAG_DISTRUST, cluster->distrust_until_ms);
     put_unreachable(cluster, data);
     for (size_t i = 0; i < cluster->walk.done_count; i++) {
         uint8_t done[16];
@@ -114,6 +116,9 @@ static void take_number(const struct fgw_tlv_item *item, struct cluster_beat *sa
         break;
     case TAG_DROPPED:
         said->dropped = value;
+        break;
+    case TAG_DISTRUST:
+        said->distrust_until_ms = value;
         break;
     default:
         break;

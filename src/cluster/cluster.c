@@ -265,7 +265,9 @@ static void refresh(struct fgw_cluster *cluster, bool force)
     struct fgw_error error;
     fgw_error_init(&error);
     uint64_t before = cluster->guarded.map.version;
-    enum fgw_err err = cluster_map_refresh(cluster, force, &error);
+    /* a database that was away may come back as an earlier state of itself with the same version */
+    bool was_away = cluster->good_since_ms == 0;
+    enum fgw_err err = cluster_map_refresh(cluster, force || was_away, &error);
     bool makes_sets = cluster->options.storage != NULL || cluster->sizes_wanted != 0;
     bool lacking = atomic_exchange(&cluster->sizes_lacking, false);
     if (err == FGW_OK && makes_sets && (lacking || cluster->guarded.map.version != before)) {
@@ -329,6 +331,7 @@ static void look_around(void *arg)
             fgw_error_init(&error);
             enum fgw_err err = cluster_beats_read(cluster, &error);
             if (err == FGW_OK && cluster->options.storage != NULL) {
+                cluster_seen_others(cluster);
                 cluster_watch(cluster);
                 cluster_repair(cluster);
             }

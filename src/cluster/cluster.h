@@ -78,7 +78,7 @@ struct fgw_cluster_options {
 struct fgw_cluster_stats {
     uint64_t map_version, stores, stores_suspect, sets, epoch;
     unsigned replicas_possible; /* copies that a new object gets now */
-    bool distrusts; /* see fgw_cluster_distrusts */
+    bool distrusts;             /* see fgw_cluster_distrusts */
 };
 
 /* Strings are copied. No I/O. */

@@ -38,8 +38,9 @@ struct cluster_beat {
     uint64_t looked; /* holds looked at by the walk under way or the last one */
     uint64_t copied; /* blobs copied to others since its start */
     uint64_t copied_bytes;
-    uint64_t failed;  /* holds the last walk could not settle */
-    uint64_t dropped; /* holds of sets it left, given up since its start */
+    uint64_t failed;            /* holds the last walk could not settle */
+    uint64_t dropped;           /* holds of sets it left, given up since its start */
+    uint64_t distrust_until_ms; /* wall clock; see struct cluster_seen */
 };
 enum cluster_beat_flags {
     CLUSTER_BEAT_BELOW_RESERVE = 1,
@@ -164,6 +165,7 @@ struct fgw_cluster {
         pthread_mutex_t mutex; /* held for copies and counters only */
         struct cluster_map map;
     } guarded;
+    _Atomic uint64_t map_known;    /* the highest version ever seen */
     _Atomic uint64_t map_read_ms;  /* boot clock: when the read behind the map was sent */
     _Atomic uint32_t sizes_wanted; /* by buckets: bit n: sets of n members */
     _Atomic bool sizes_lacking;    /* some of them are not there yet */
@@ -315,6 +317,8 @@ enum fgw_err cluster_seen_load(struct fgw_cluster *cluster, struct fgw_error *er
 void cluster_seen_check(struct fgw_cluster *cluster, uint64_t epoch, uint64_t map_version);
 /* The same with the own counter: shown by the database, and taken by it before. */
 void cluster_seen_beat(struct fgw_cluster *cluster, uint64_t shown, uint64_t taken);
+/* An alarm that another store tells of with its beats is ours too, until the same time. */
+void cluster_seen_others(struct fgw_cluster *cluster);
 /* The highest epoch this store ever had. */
 uint64_t cluster_seen_epoch(const struct fgw_cluster *cluster);
 /* Logs what is new in the map. */

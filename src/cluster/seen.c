@@ -23,6 +23,7 @@ enum {
     TAG_EPOCH_BEFORE = 10,
     TAG_MAP_BEFORE = 12,
     TAG_BEAT = 14,
+    SKEW_MS = 24 * 3600 * 1000, /* of another's clock */
     BEATS_A_SAVE = 3600 * 1000 / FGW_CLUSTER_BEAT_MS,
     ROW_MAX = 1024 * 1024,
     DISTRUST_MS = 7 * 24 * 3600 * 1000
@@ -103,7 +104,10 @@ enum fgw_err cluster_seen_load(struct fgw_cluster *cluster, struct fgw_error *er
         return fgw_error_set(error, err, "What the store remembers of the cluster: %s",
                              fgw_err_text(err));
     }
-    cluster->distrust_until_ms = cluster->seen.distrust_until_ms;
+    const struct cluster_seen *seen = &cluster->seen;
+    cluster->distrust_until_ms = seen->distrust_until_ms;
+    cluster->map_known =
+        seen->map_version > seen->map_before ? seen->map_version : seen->map_before;
     return FGW_OK;
 }
 
@@ -200,6 +204,44 @@ void cluster_seen_beat(struct fgw_cluster *cluster, uint64_t shown, uint64_t tak
     }
 }
 
+/* The store whose alarm lasts longest, longer than ours; NULL: none. */
+static const struct cluster_store *longest_alarm(const struct fgw_cluster *cluster,
+                                                 const struct cluster_map *map)
+{
+    const struct cluster_store *longest = NULL;
+    uint64_t now_ms = (uint64_t)fgw_clock_wall_ms();
+    uint64_t until_ms = cluster->seen.distrust_until_ms;
+    until_ms = until_ms > now_ms ? until_ms : now_ms;
+    for (size_t i = 0; i < map->store_count; i++) {
+        uint64_t said_ms = map->stores[i].said.distrust_until_ms;
+        if (said_ms > until_ms && said_ms <= now_ms + DISTRUST_MS + SKEW_MS) {
+            until_ms = said_ms;
+            longest = &map->stores[i];
+        }
+    }
+    return longest;
+}
+
+void cluster_seen_others(struct fgw_cluster *cluster)
+{
+    struct cluster_map map;
+    cluster_map_copy(cluster, &map);
+    const struct cluster_store *other = longest_alarm(cluster, &map);
+    if (other != NULL) {
+        if (!fgw_cluster_distrusts(cluster)) {
+            fgw_log_error("cluster",
+                          "ALARM: node %s says that the database was restored from an earlier "
+                          "state. Nothing is freed for 7 days; fgw node reconcile shows the "
+                          "difference",
+                          other->node_id);
+        }
+        cluster->seen.distrust_until_ms = other->said.distrust_until_ms;
+        cluster->distrust_until_ms = other->said.distrust_until_ms;
+        (void)!save(cluster);
+    }
+    cluster_map_deinit(&map);
+}
+
 bool fgw_cluster_distrusts(struct fgw_cluster *cluster)
 {
     return cluster->distrust_until_ms > (uint64_t)fgw_clock_wall_ms();
@@ -275,11 +317,11 @@ bool cluster_seen_nothing_left(struct fgw_cluster *cluster)
     bool outside = own != NULL && own->state == CLUSTER_DRAINING &&
                    cluster_sets_of(&map, (uint32_t)(own - map.stores)) == 0;
     cluster_map_deinit(&map);
-    bool nothing = outside && !fgw_cluster_distrusts(cluster) &&
-                   cluster_seen_left(cluster, &left) == 0;
-    if (outside && !fgw_cluster_distrusts(cluster)) {
-        fgw_xfree(left);
+    if (!outside || fgw_cluster_distrusts(cluster)) {
+        return false;
     }
+    bool nothing = cluster_seen_left(cluster, &left) == 0;
+    fgw_xfree(left);
     return nothing;
 }
 
