@@ -335,7 +335,8 @@ void cluster_seen_forget(struct fgw_cluster *cluster, const uint64_t *sets, size
 struct cluster_planned {
     uint64_t id; /* of the first set of these stores */
     unsigned count;
-    unsigned wanted; /* so many sets of them: what moves later moves set by set */
+    unsigned replicas; /* members that the sets should have, as soon as there are stores for it */
+    unsigned wanted;   /* so many sets of them: what moves later moves set by set */
     uint32_t stores[FGW_PLACEMENT_MEMBERS_MAX];
 };
 /* The sets for the active stores of a map, members in different zones, else hosts, else stores. The

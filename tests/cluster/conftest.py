@@ -13,6 +13,7 @@ import pytest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 
 from fixtures import *  # noqa: E402,F401,F403
+from fixtures import remember  # noqa: E402
 from cluster import Cluster  # noqa: E402
 from gate import Gate  # noqa: E402
 from stores import SETTINGS, settled, wait_for  # noqa: E402
@@ -45,11 +46,14 @@ def cluster(request, module_cluster):
             member.start()
     for member in module_cluster.members:
         member.wait_ready()
+    module_cluster.wait_settled()
+    for member in module_cluster.members:
+        remember(request, member)
     yield module_cluster
     for member in module_cluster.members:
         log = member.log_path.read_text(encoding="utf-8", errors="replace")
         for word in ("Sanitizer", "runtime error:", "check failed"):
-            assert word not in log, member.tail(80)
+            assert word not in log, member.log_tail(80)
 
 
 @pytest.fixture
@@ -75,4 +79,4 @@ def small(request, cassandra, tmp_path):
     for member in started.members:
         log = member.log_path.read_text(encoding="utf-8", errors="replace")
         for word in ("Sanitizer", "runtime error:", "check failed"):
-            assert word not in log, member.tail(80)
+            assert word not in log, member.log_tail(80)

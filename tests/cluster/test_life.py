@@ -27,7 +27,7 @@ def test_a_wrong_keyspace_is_refused(small, cassandra, rng):
         assert node.stop()
         node.extra = {"FGW_CQL_KEYSPACE": other.keyspace}
         node.start()
-        assert node.process.wait(60) == 11
+        assert node.process.wait(60) == 2
         node.process = None
         assert f"belongs to another cluster than keyspace {other.keyspace}" in node.log()
     finally:

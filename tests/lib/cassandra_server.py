@@ -5,7 +5,6 @@ ${XDG_CACHE_HOME:-~/.cache}/fgw-test. Needs a Java 17 runtime and mvn. Tuned for
 small heap, not for durability: no fsync, though data survives a kill of the process. Standard
 library only: tests/run, the fixtures and tests/tools/cassandra use it.
 """
-import contextlib
 import ctypes
 import fcntl
 import os
@@ -21,6 +20,9 @@ import time
 VERSION = "5.0.9"
 START_LIMIT_S = 180
 FETCH_LIMIT_S = 900
+
+PORTS = random.SystemRandom()
+ports_given = set()
 
 POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
@@ -174,13 +176,18 @@ def download(folder):
 
 
 def free_port(host="127.0.0.1"):
-    """Below the range from which the system takes ports for clients: none of them gets in between."""
-    for _ in range(1000):
-        port = random.randrange(10000, 32000)
-        with socket.socket() as probe, contextlib.suppress(OSError):
-            probe.bind((host, port))
+    """Below the range that the kernel gives to outgoing connections, which could take it before its
+    server does; never the same twice."""
+    while True:
+        port = PORTS.randrange(10240, 32000)
+        with socket.socket() as probe:
+            try:
+                probe.bind((host, port))
+            except OSError:
+                continue
+        if port not in ports_given:
+            ports_given.add(port)
             return port
-    raise CassandraError(f"no free port on {host}")
 
 
 def die_with_parent():
