@@ -193,6 +193,7 @@ enum fgw_err cluster_beats_read(struct fgw_cluster *cluster, struct fgw_error *e
     }
     (void)pthread_mutex_unlock(&cluster->guarded.mutex);
     fgw_cql_result_free(result);
+    cluster->beats_read_ms = now_ms;
     if (cluster->running && epoch == cluster->epoch) {
         cluster_seen_beat(cluster, own, taken);
     }

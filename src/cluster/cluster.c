@@ -13,6 +13,8 @@ enum {
     RENEW_LIMIT_MS = 30000,
     PAGE_ROWS = 100000,
     LOOK_CHANGING_MS = 2000,
+    LOOK_RARELY_MS = 30000,
+    WATCHED_MS = 60000, /* since somebody asked for the stores */
     GOOD_FOR_MS = 5 * 60 * 1000,
     BEATS_BACK = GOOD_FOR_MS / FGW_CLUSTER_BEAT_MS, /* a write may come late, not as late as this */
     DOWN_AFTER_LEAST_MS = 2 * FGW_CLUSTER_BEAT_MS + 2000
@@ -307,16 +309,21 @@ static void keep_fresh(void *arg)
     fgw_wait_signal(&cluster->ended);
 }
 
-/* While sets change the members are asked more often how far they are. */
+/* While sets change the members are asked more often how far they are. A proxy does not act upon what
+ * stores say, but for their free space: it reads rarely unless somebody wants to see it. */
 static uint64_t look_again_ms(struct fgw_cluster *cluster)
 {
     bool changing = false;
+    uint64_t now_ms = fgw_clock_boot_ms();
+    if (cluster->options.storage == NULL && now_ms - cluster->told_ms > WATCHED_MS) {
+        return now_ms + LOOK_RARELY_MS;
+    }
     (void)pthread_mutex_lock(&cluster->guarded.mutex);
     for (size_t i = 0; i < cluster->guarded.map.set_count && !changing; i++) {
         changing = cluster->guarded.map.sets[i].joining > 0;
     }
     (void)pthread_mutex_unlock(&cluster->guarded.mutex);
-    return fgw_clock_boot_ms() + (changing ? LOOK_CHANGING_MS : FGW_CLUSTER_BEAT_MS);
+    return now_ms + (changing ? LOOK_CHANGING_MS : FGW_CLUSTER_BEAT_MS);
 }
 
 /* Reads what all stores say; a storage node acts upon it. */
@@ -326,7 +333,7 @@ static void look_around(void *arg)
     struct fgw_error error;
     uint64_t look_ms = 0;
     while (!cluster->stopping) {
-        if (fgw_clock_boot_ms() >= look_ms) {
+        if (fgw_clock_boot_ms() >= look_ms || atomic_exchange(&cluster->look, false)) {
             look_ms = look_again_ms(cluster);
             fgw_error_init(&error);
             enum fgw_err err = cluster_beats_read(cluster, &error);

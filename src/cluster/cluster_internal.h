@@ -165,6 +165,9 @@ struct fgw_cluster {
         pthread_mutex_t mutex; /* held for copies and counters only */
         struct cluster_map map;
     } guarded;
+    _Atomic uint64_t told_ms;       /* boot clock: when somebody asked for the stores */
+    _Atomic uint64_t beats_read_ms; /* boot clock: when their beats were read last */
+    _Atomic bool look;              /* they are to be read now */
     _Atomic uint64_t map_known;    /* the highest version ever seen */
     _Atomic uint64_t map_read_ms;  /* boot clock: when the read behind the map was sent */
     _Atomic uint32_t sizes_wanted; /* by buckets: bit n: sets of n members */

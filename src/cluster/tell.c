@@ -39,13 +39,14 @@ static const char *state_of(const struct cluster_map *map, uint32_t index)
 }
 
 static void put_store(struct fgw_buf *out, const struct cluster_map *map, uint32_t index,
-                      uint64_t now_ms)
+                      uint64_t now_ms, uint64_t read_ms)
 {
     const struct cluster_store *store = &map->stores[index];
     const struct cluster_beat *said = &store->said;
     char id[2 * FGW_STORAGE_ID_SIZE + 1] = {0};
     unsigned sets = cluster_sets_of(map, index);
-    uint64_t silent_ms = now_ms - store->beat_changed_ms;
+    /* as of the last read: what came later is not known yet */
+    uint64_t silent_ms = read_ms > store->beat_changed_ms ? read_ms - store->beat_changed_ms : 0;
     fgw_hex_encode(fgw_bytes(store->id, sizeof store->id), id);
     (void)fgw_buf_appendf(out, "%s{\"store\":\"%s\"", index == 0 ? "" : ",", id);
     put_member(out, "node", store->node_id);
@@ -72,10 +73,14 @@ void fgw_cluster_json(struct fgw_cluster *cluster, struct fgw_buf *out)
 {
     struct cluster_map map;
     uint64_t now_ms = fgw_clock_boot_ms();
+    if (now_ms - cluster->beats_read_ms > FGW_CLUSTER_BEAT_MS) {
+        cluster->look = true; /* the next one who asks sees more */
+    }
+    cluster->told_ms = now_ms;
     cluster_map_copy(cluster, &map);
     (void)fgw_buf_append_str(out, "[");
     for (uint32_t i = 0; i < map.store_count; i++) {
-        put_store(out, &map, i, now_ms);
+        put_store(out, &map, i, now_ms, cluster->beats_read_ms);
     }
     (void)fgw_buf_append_str(out, "]");
     cluster_map_deinit(&map);

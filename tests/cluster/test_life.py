@@ -29,7 +29,7 @@ def test_a_wrong_keyspace_is_refused(small, cassandra, rng):
         node.start()
         assert node.process.wait(60) == 2
         node.process = None
-        assert f"belongs to another cluster than keyspace {other.keyspace}" in node.log()
+        assert "belongs to another cluster than" in node.log()
     finally:
         cassandra.drop_keyspace(other.keyspace)
     node.extra = {}
