@@ -85,7 +85,9 @@ def test_a_store_without_room_is_passed_over(small, rng):
     full.extra = {}
     assert full.stop()
     full.start().wait_ready()
-    wait_for(lambda: objects.put(1) or objects.on(full) > had, 90, "it takes part again")
+    known, had = len(objects.known), objects.on(full)
+    wait_for(lambda: objects.put(1) or objects.on(full) > had, 120,
+             lambda: f"{len(objects.known) - known} more, none there: {nodes_of(small.proxies[0])}")
     objects.check()
 
 

@@ -66,12 +66,13 @@ class Objects:
 
 
 def wait_for(condition, limit_s, what):
+    """what: the text of the failure, or what makes it."""
     end = time.monotonic() + limit_s
     while True:
         value = condition()
         if value:
             return value
-        assert time.monotonic() < end, what
+        assert time.monotonic() < end, what() if callable(what) else what
         time.sleep(0.5)
 
 
