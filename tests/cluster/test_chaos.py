@@ -5,6 +5,7 @@ what no row ever named.
 
 FGW_CHAOS_SEED replays a run's faults and requests (times are the machine's), FGW_CHAOS_S says how long.
 The history of a run that failed is kept beside the logs; tests/lib/history.py reads it."""
+import contextlib
 import hashlib
 import os
 import random
@@ -317,7 +318,10 @@ def check_counts(cluster, keys):
     for key in keys:
         s3.delete_object(Bucket=BUCKET, Key=key)
     for upload in s3.list_multipart_uploads(Bucket=BUCKET).get("Uploads", []):
-        s3.abort_multipart_upload(Bucket=BUCKET, Key=upload["Key"], UploadId=upload["UploadId"])
+        # one whose proxy died in its completion is listed until the purge comes by
+        with contextlib.suppress(s3.exceptions.NoSuchUpload):
+            s3.abort_multipart_upload(Bucket=BUCKET, Key=upload["Key"],
+                                      UploadId=upload["UploadId"])
     # nodes of a tree and rounding up: less than a hundredth
     wait_for(lambda: all(held <= unnamed * 1.01 + 1000 for held, unnamed in left_over(cluster)),
              f"more is held than anybody names: {left_over(cluster)}")
