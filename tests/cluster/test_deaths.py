@@ -47,7 +47,7 @@ def whole_or_absent(cluster, bucket, key, bodies):
     return seen.pop() is not None
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_node_dies_right_after_the_acknowledgement(cluster, bucket, rng):
     for node in cluster.nodes:
         bodies = {f"{node.name}/{size}": rng.randbytes(size) for size in (10, 70_000, 3 * MIB)}
@@ -83,7 +83,7 @@ def complete(proxy, target, upload, document):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("who", ["node", "proxy"])
+@pytest.mark.parametrize("who", [pytest.param("node", marks=pytest.mark.full), "proxy"])
 def test_somebody_dies_during_complete(cluster, bucket, rng, who):
     """Whatever came of the first attempt, the repetition through the other proxy ends well."""
     for turn in range(6):
@@ -131,7 +131,7 @@ def test_a_proxy_dies_at_each_step_of_a_put(cluster, bucket, rng):
         read_back(proxy, f"/{bucket}/{key}", body)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_proxy_dies_while_it_deletes_and_copies(cluster, bucket, rng):
     proxy, other = cluster.proxies
     for turn in range(6):

@@ -37,7 +37,7 @@ def test_a_wrong_keyspace_is_refused(small, cassandra, rng):
     objects.check()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_clocks_that_jump_change_nothing(small, rng, tmp_path):
     """The wall clocks of a node and of another's whole life, forth and back by days."""
     offset = tmp_path / "offset"
@@ -108,7 +108,7 @@ def test_a_disk_that_fills_in_the_middle_of_writes(small, rng):
     wait_for(lambda: set(objects.copies().values()) == {2}, 120, "copies are missing")
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_an_upgrade_goes_node_by_node(small, rng):
     """Programs that speak version 1, 1 and 2, 2: two that have one in common work together."""
     objects = Objects(small, rng)
@@ -186,7 +186,7 @@ def test_the_database_is_away_for_a_minute(small, rng):
     objects.check()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_dead_node_is_removed_and_its_copies_made_anew(small, rng):
     objects = Objects(small, rng)
     objects.put(6)

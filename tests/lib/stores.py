@@ -88,4 +88,5 @@ def nodes_of(member):
 
 
 def wait_state(member, name, state, limit_s=60):
-    wait_for(lambda: nodes_of(member)[name]["state"] == state, limit_s, f"{name} is not {state}")
+    wait_for(lambda: nodes_of(member).get(name, {}).get("state") == state, limit_s,
+             f"{name} is not {state}")
