@@ -192,6 +192,10 @@ enum fgw_err fgw_storage_read_block(struct fgw_storage *storage, const struct fg
                                     struct fgw_buf *out,
                                     struct fgw_storage_block *out_block) FGW_MUST_CHECK;
 
+/* Where a block lies now. FGW_ERR_NOT_FOUND; FGW_ERR_CORRUPT: it is marked bad. From a fiber. */
+enum fgw_err fgw_storage_block_place(struct fgw_storage *storage, const struct fgw_cid *cid,
+                                     struct fgw_storage_place *out_place) FGW_MUST_CHECK;
+
 /* A hold as a walk over all of them meets it. */
 struct fgw_storage_hold_seen {
     struct fgw_storage_owner owner; /* its key lies in the arena */
@@ -489,7 +493,7 @@ struct fgw_storage_stats {
     uint64_t blocks, batches, operations, syncs, sync_ns_total, applied_batch, last_batch;
     uint64_t cache_bytes, pending_holds;
     uint64_t checkpoint_batch; /* covered by a checkpoint that was read back; 0: none */
-    /* compaction, since the process began; waiting: given up, until a checkpoint covers it */
+    /* compaction, since the process began; waiting: given up, until two checkpoints cover it */
     uint64_t moved_blocks, moved_bytes, groups_unlinked, bytes_unlinked;
     uint64_t groups_waiting, bytes_waiting;
     uint64_t spared_bytes; /* of blocks that were not written, as the store had them */
