@@ -222,22 +222,26 @@ static const struct cluster_store *longest_alarm(const struct fgw_cluster *clust
     return longest;
 }
 
+static void share_alarm(struct fgw_cluster *cluster, const struct cluster_store *other)
+{
+    if (!fgw_cluster_distrusts(cluster)) {
+        fgw_log_error("cluster",
+                      "ALARM: node %s says that the database was restored from an earlier state. "
+                      "Nothing is freed for 7 days; fgw node reconcile shows the difference",
+                      other->node_id);
+    }
+    cluster->seen.distrust_until_ms = other->said.distrust_until_ms;
+    cluster->distrust_until_ms = other->said.distrust_until_ms;
+    (void)!save(cluster);
+}
+
 void cluster_seen_others(struct fgw_cluster *cluster)
 {
     struct cluster_map map;
     cluster_map_copy(cluster, &map);
     const struct cluster_store *other = longest_alarm(cluster, &map);
     if (other != NULL) {
-        if (!fgw_cluster_distrusts(cluster)) {
-            fgw_log_error("cluster",
-                          "ALARM: node %s says that the database was restored from an earlier "
-                          "state. Nothing is freed for 7 days; fgw node reconcile shows the "
-                          "difference",
-                          other->node_id);
-        }
-        cluster->seen.distrust_until_ms = other->said.distrust_until_ms;
-        cluster->distrust_until_ms = other->said.distrust_until_ms;
-        (void)!save(cluster);
+        share_alarm(cluster, other);
     }
     cluster_map_deinit(&map);
 }
