@@ -192,6 +192,15 @@ static void on_fenced(void *context, uint64_t higher_epoch)
     }
 }
 
+static void on_taking(void *context, uint64_t epoch)
+{
+    struct role *role = context;
+    struct fgw_node *node = role->node;
+    if (node != NULL) {
+        fgw_node_take(node, epoch);
+    }
+}
+
 static enum fgw_err may_acknowledge(void *context)
 {
     struct role *role = context;
@@ -263,6 +272,7 @@ static void make_blobs(struct role *role)
         .named = named_sets,
         .renewed = on_renewed,
         .fenced = on_fenced,
+        .taking = on_taking,
         .health = set_health,
         .context = role,
     };
@@ -368,6 +378,7 @@ static enum fgw_err mend_named(struct mending *mending)
     const struct fgw_storage_hold_seen *hold = mending->hold;
     struct fgw_cluster_named named = {0};
     struct fgw_error error;
+    bool here = false;
     fgw_error_init(&error);
     enum fgw_err err = named_sets(role, &hold->owner, &hold->root, &named, &error);
     for (unsigned i = 0; err == FGW_OK && i < named.count; i++) {
@@ -377,7 +388,11 @@ static enum fgw_err mend_named(struct mending *mending)
                                     .size = hold->size_bytes};
         if (set_is_here(role, extent.set) == FGW_STORAGE_HERE) {
             err = fgw_blobs_replicated_mend(role->blobs, &hold->owner, &extent, &error);
+            here = true;
         }
+    }
+    if (err == FGW_OK && !here && named.count > 0) {
+        err = fgw_cluster_hand_over(role->cluster, hold, &named, &error);
     }
     if (err != FGW_OK) {
         fgw_log_debug("cluster", "copies of a pending hold: %s", fgw_error_message(&error));
@@ -436,6 +451,9 @@ static void write_metrics(void *context, struct fgw_buf *out)
                       cluster.stores_suspect);
     fgw_metrics_gauge(out, "fgw_cluster_sets", "Replica sets in the map.", cluster.sets);
     fgw_metrics_gauge(out, "fgw_cluster_map_version", "Version of the map.", cluster.map_version);
+    fgw_metrics_gauge(out, "fgw_cluster_database_restored",
+                      "1: the database went back to an earlier state; nothing is freed.",
+                      cluster.distrusts);
     fgw_metrics_gauge(out, "fgw_cluster_replicas_possible", "Copies that new objects get.",
                       cluster.replicas_possible);
     fgw_metrics_counter(out, "fgw_cluster_releases_kept_total",

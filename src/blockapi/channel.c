@@ -2,6 +2,8 @@
  * new for every connection, so no nonce comes twice under one key. */
 #include "blockapi/channel.h"
 
+#include <stdlib.h>
+
 #include "base/check.h"
 #include "base/rng.h"
 
@@ -14,6 +16,7 @@ enum {
     FIRST_INPUT = 16 * 1024
 };
 
+static const uint8_t SERVER_MAGIC[4] = {'F', 'G', 'W', 'S'};
 static const char KEY_INFO[] = "fgw-block/1 channel";
 
 void fgw_channel_init(struct fgw_channel *channel)
@@ -201,14 +204,38 @@ bool fgw_channel_pending(struct fgw_channel *channel)
 
 /* -- opening ------------------------------------------------------------------------------------- */
 
+struct versions {
+    uint8_t lowest, highest;
+};
+
+/* Tests play a program of another release: FGW_TEST_BLOCKAPI_VERSIONS is its lowest and highest
+ * version, two digits. */
+static struct versions spoken(void)
+{
+    const char *text = getenv("FGW_TEST_BLOCKAPI_VERSIONS");
+    bool given =
+        text != NULL && strlen(text) == 2 && text[0] >= '1' && text[0] <= text[1] && text[1] <= '9';
+    return given ? (struct versions){(uint8_t)(text[0] - '0'), (uint8_t)(text[1] - '0')}
+                 : (struct versions){FGW_BLOCKAPI_VERSION, FGW_BLOCKAPI_VERSION};
+}
+
+/* The highest that both speak; 0: none. */
+static uint8_t common_version(struct versions a, struct versions b)
+{
+    uint8_t lowest = a.lowest > b.lowest ? a.lowest : b.lowest;
+    uint8_t highest = a.highest < b.highest ? a.highest : b.highest;
+    return lowest <= highest ? highest : 0;
+}
+
 enum fgw_err fgw_channel_connect(struct fgw_channel *channel, struct fgw_conn *conn,
                                  struct fgw_bytes secret)
 {
     uint8_t hellos[CLIENT_HELLO + SERVER_HELLO] = "FGWC";
     uint8_t *theirs = hellos + CLIENT_HELLO;
     channel->conn = conn;
-    hellos[4] = FGW_BLOCKAPI_VERSION;
-    hellos[5] = FGW_BLOCKAPI_VERSION;
+    struct versions ours = spoken();
+    hellos[4] = ours.lowest;
+    hellos[5] = ours.highest;
     fgw_rng_fill(hellos + 8, RANDOM_SIZE);
     enum fgw_err err = fgw_conn_write(conn, fgw_bytes(hellos, CLIENT_HELLO));
     if (err == FGW_OK) {
@@ -217,10 +244,10 @@ enum fgw_err fgw_channel_connect(struct fgw_channel *channel, struct fgw_conn *c
     if (err != FGW_OK) {
         return err;
     }
-    if (memcmp(theirs, "FGWS", 4) != 0) {
+    if (memcmp(theirs, SERVER_MAGIC, sizeof SERVER_MAGIC) != 0) {
         return FGW_ERR_PARSE;
     }
-    if (theirs[4] != FGW_BLOCKAPI_VERSION) {
+    if (theirs[4] < ours.lowest || theirs[4] > ours.highest) {
         return FGW_ERR_NEWER_VERSION;
     }
     memcpy(channel->store_id, theirs + 8, FGW_BLOCKAPI_ID_SIZE);
@@ -240,15 +267,15 @@ static enum fgw_err exchange_hellos(struct fgw_channel *channel,
     if (memcmp(hellos, "FGWC", 4) != 0 || hellos[4] > hellos[5]) {
         return FGW_ERR_PARSE;
     }
-    bool common = hellos[4] <= FGW_BLOCKAPI_VERSION && hellos[5] >= FGW_BLOCKAPI_VERSION;
+    uint8_t version = common_version(spoken(), (struct versions){hellos[4], hellos[5]});
     memset(ours, 0, SERVER_HELLO);
-    memcpy(ours, "FGWS", 4);
-    ours[4] = common ? FGW_BLOCKAPI_VERSION : 0;
+    memcpy(ours, SERVER_MAGIC, sizeof SERVER_MAGIC);
+    ours[4] = version;
     memcpy(ours + 8, channel->store_id, FGW_BLOCKAPI_ID_SIZE);
     fgw_put_u64le(ours + 24, channel->epoch);
     fgw_rng_fill(ours + 32, RANDOM_SIZE);
     err = fgw_conn_write(channel->conn, fgw_bytes(ours, SERVER_HELLO));
-    return err == FGW_OK && !common ? FGW_ERR_NEWER_VERSION : err;
+    return err == FGW_OK && version == 0 ? FGW_ERR_NEWER_VERSION : err;
 }
 
 enum fgw_err fgw_channel_accept(struct fgw_channel *channel, struct fgw_conn *conn,

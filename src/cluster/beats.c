@@ -17,6 +17,7 @@ enum {
     TAG_COPIED_BYTES = 18,
     TAG_FAILED = 20,
     TAG_DROPPED = 22,
+    TAG_DISTRUST = 24,
     DATA_MAX = 256 * 1024
 };
 
@@ -43,12 +44,14 @@ static void put_own(struct fgw_cluster *cluster, struct fgw_buf *data)
     fgw_tlv_put_u64(data, TAG_STORED, stats.live_bytes);
     fgw_tlv_put_u64(data, TAG_FLAGS,
                     (stats.below_reserve ? CLUSTER_BEAT_BELOW_RESERVE : 0u) |
-                        (stats.read_only ? CLUSTER_BEAT_READ_ONLY : 0u));
+                        (stats.read_only ? CLUSTER_BEAT_READ_ONLY : 0u) |
+                        (cluster_seen_nothing_left(cluster) ? CLUSTER_BEAT_NOTHING_LEFT : 0u));
     fgw_tlv_put_u64(data, TAG_LOOKED, cluster->walk.looked);
     fgw_tlv_put_u64(data, TAG_COPIED, cluster->walk.copied);
     fgw_tlv_put_u64(data, TAG_COPIED_BYTES, cluster->walk.copied_bytes);
     fgw_tlv_put_u64(data, TAG_FAILED, cluster->walk.failed);
     fgw_tlv_put_u64(data, TAG_DROPPED, cluster->walk.dropped);
+    fgw_tlv_put_u64(data, TAG_DISTRUST, cluster->distrust_until_ms);
     put_unreachable(cluster, data);
     for (size_t i = 0; i < cluster->walk.done_count; i++) {
         uint8_t done[16];
@@ -73,6 +76,7 @@ void cluster_beat(struct fgw_cluster *cluster)
     if (cluster_execute(cluster, STATEMENT_BEAT, values, 4, false, &result, &error) == FGW_OK) {
         fgw_cql_result_free(result);
         cluster->last_beat_ms = sent_ms;
+        cluster->beat_taken = cluster->beat;
     }
     fgw_buf_deinit(&data);
 }
@@ -112,6 +116,9 @@ static void take_number(const struct fgw_tlv_item *item, struct cluster_beat *sa
         break;
     case TAG_DROPPED:
         said->dropped = value;
+        break;
+    case TAG_DISTRUST:
+        said->distrust_until_ms = value;
         break;
     default:
         break;
@@ -154,20 +161,42 @@ static void take_beat(struct fgw_cluster *cluster, const struct fgw_cql_result *
     take_data(store, data);
 }
 
+/* 0: another's row. */
+static uint64_t own_beat(const struct fgw_cluster *cluster, const struct fgw_cql_result *row)
+{
+    uint8_t id[FGW_STORAGE_ID_SIZE];
+    int64_t epoch;
+    int64_t beat;
+    bool own = fgw_cql_get_uuid(row, "store_id", id) == FGW_OK &&
+               memcmp(id, cluster->store_id, sizeof id) == 0 &&
+               fgw_cql_get_bigint(row, "epoch", &epoch) == FGW_OK &&
+               (uint64_t)epoch == cluster->epoch &&
+               fgw_cql_get_bigint(row, "beat", &beat) == FGW_OK;
+    return own ? (uint64_t)beat : 0;
+}
+
 enum fgw_err cluster_beats_read(struct fgw_cluster *cluster, struct fgw_error *error)
 {
     struct fgw_cql_result *result;
+    uint64_t taken = cluster->beat_taken;
+    uint64_t epoch = cluster->epoch;
     enum fgw_err err = cluster_execute(cluster, STATEMENT_BEATS, NULL, 0, false, &result, error);
     if (err != FGW_OK) {
         return err;
     }
     uint64_t now_ms = fgw_clock_boot_ms();
+    uint64_t own = 0;
     (void)pthread_mutex_lock(&cluster->guarded.mutex);
     while (fgw_cql_result_next(result)) {
         take_beat(cluster, result, now_ms);
+        own = own == 0 ? own_beat(cluster, result) : own;
     }
     (void)pthread_mutex_unlock(&cluster->guarded.mutex);
     fgw_cql_result_free(result);
+    cluster->beats_read_ms = now_ms;
+    if (cluster->running && epoch == cluster->epoch) {
+        cluster_seen_beat(cluster, own, taken);
+    }
     return FGW_OK;
 }
 

@@ -13,7 +13,10 @@ enum {
     RENEW_LIMIT_MS = 30000,
     PAGE_ROWS = 100000,
     LOOK_CHANGING_MS = 2000,
+    LOOK_RARELY_MS = 30000,
+    WATCHED_MS = 60000, /* since somebody asked for the stores */
     GOOD_FOR_MS = 5 * 60 * 1000,
+    BEATS_BACK = GOOD_FOR_MS / FGW_CLUSTER_BEAT_MS, /* a write may come late, not as late as this */
     DOWN_AFTER_LEAST_MS = 2 * FGW_CLUSTER_BEAT_MS + 2000
 };
 
@@ -137,12 +140,12 @@ static const char *keep(struct fgw_cluster *cluster, unsigned slot, const char *
     return cluster->strings[slot];
 }
 
-/* So long the database must have been good before anybody is declared away; tests shorten it. */
-static uint64_t good_for_ms(void)
+/* What tests shorten. */
+static uint64_t from_environment(const char *name, uint64_t usual)
 {
-    uint64_t ms;
-    const char *text = getenv("FGW_TEST_DATABASE_GOOD_MS");
-    return text != NULL && fgw_bytes_to_u64(fgw_bytes_str(text), &ms) == FGW_OK ? ms : GOOD_FOR_MS;
+    uint64_t value;
+    const char *text = getenv(name);
+    return text != NULL && fgw_bytes_to_u64(fgw_bytes_str(text), &value) == FGW_OK ? value : usual;
 }
 
 struct fgw_cluster *fgw_cluster_new(const struct fgw_cluster_options *options)
@@ -164,7 +167,9 @@ struct fgw_cluster *fgw_cluster_new(const struct fgw_cluster_options *options)
     if (cluster->options.down_after_ms < DOWN_AFTER_LEAST_MS) {
         cluster->options.down_after_ms = DOWN_AFTER_LEAST_MS;
     }
-    cluster->good_for_ms = good_for_ms();
+    /* so long the database must have been good before anybody is declared away */
+    cluster->good_for_ms = from_environment("FGW_TEST_DATABASE_GOOD_MS", GOOD_FOR_MS);
+    cluster->beats_back = from_environment("FGW_TEST_BEATS_BACK", BEATS_BACK);
     (void)pthread_mutex_init(&cluster->guarded.mutex, NULL);
     if (options->storage != NULL) {
         memcpy(cluster->store_id, fgw_storage_id(options->storage), sizeof cluster->store_id);
@@ -275,7 +280,9 @@ static void refresh(struct fgw_cluster *cluster, bool force)
     struct fgw_error error;
     fgw_error_init(&error);
     uint64_t before = cluster->guarded.map.version;
-    enum fgw_err err = cluster_map_refresh(cluster, force, &error);
+    /* a database that was away may come back as an earlier state of itself with the same version */
+    bool was_away = cluster->good_since_ms == 0;
+    enum fgw_err err = cluster_map_refresh(cluster, force || was_away, &error);
     bool makes_sets = cluster->options.storage != NULL || cluster->sizes_wanted != 0;
     bool lacking = atomic_exchange(&cluster->sizes_lacking, false);
     if (err == FGW_OK && makes_sets && (lacking || cluster->guarded.map.version != before)) {
@@ -315,16 +322,21 @@ static void keep_fresh(void *arg)
     fgw_wait_signal(&cluster->ended);
 }
 
-/* While sets change the members are asked more often how far they are. */
+/* While sets change the members are asked more often how far they are. A proxy does not act upon what
+ * stores say, but for their free space: it reads rarely unless somebody wants to see it. */
 static uint64_t look_again_ms(struct fgw_cluster *cluster)
 {
     bool changing = false;
+    uint64_t now_ms = fgw_clock_boot_ms();
+    if (cluster->options.storage == NULL && now_ms - cluster->told_ms > WATCHED_MS) {
+        return now_ms + LOOK_RARELY_MS;
+    }
     (void)pthread_mutex_lock(&cluster->guarded.mutex);
     for (size_t i = 0; i < cluster->guarded.map.set_count && !changing; i++) {
         changing = cluster->guarded.map.sets[i].joining > 0;
     }
     (void)pthread_mutex_unlock(&cluster->guarded.mutex);
-    return fgw_clock_boot_ms() + (changing ? LOOK_CHANGING_MS : FGW_CLUSTER_BEAT_MS);
+    return now_ms + (changing ? LOOK_CHANGING_MS : FGW_CLUSTER_BEAT_MS);
 }
 
 /* Reads what all stores say; a storage node acts upon it. */
@@ -334,11 +346,12 @@ static void look_around(void *arg)
     struct fgw_error error;
     uint64_t look_ms = 0;
     while (!cluster->stopping) {
-        if (fgw_clock_boot_ms() >= look_ms) {
+        if (fgw_clock_boot_ms() >= look_ms || atomic_exchange(&cluster->look, false)) {
             look_ms = look_again_ms(cluster);
             fgw_error_init(&error);
             enum fgw_err err = cluster_beats_read(cluster, &error);
             if (err == FGW_OK && cluster->options.storage != NULL) {
+                cluster_seen_others(cluster);
                 cluster_watch(cluster);
                 cluster_repair(cluster);
             }
@@ -397,6 +410,7 @@ void fgw_cluster_stats(struct fgw_cluster *cluster, struct fgw_cluster_stats *ou
                                             .stores = map->store_count,
                                             .sets = map->set_count,
                                             .epoch = cluster->epoch,
+                                            .distrusts = fgw_cluster_distrusts(cluster),
                                             .releases_kept = cluster->releases_kept,
                                             .releases_followed = cluster->releases_followed,
                                             .replicas_possible =

@@ -68,6 +68,8 @@ struct fgw_cluster_options {
     /* The own row showed the own epoch in a read sent then (boot clock); another process has it. */
     void (*renewed)(void *context, uint64_t sent_boot_ms);
     void (*fenced)(void *context, uint64_t higher_epoch);
+    /* The store is about to be taken anew with this epoch, in a database that went back. */
+    void (*taking)(void *context, uint64_t epoch);
     /* For /readyz: text NULL: fine. */
     void (*health)(void *context, const char *what, const char *text);
     void *context;
@@ -78,7 +80,7 @@ struct fgw_cluster_stats {
     uint64_t releases_kept;     /* written down for a store that could not be told */
     uint64_t releases_followed; /* holds that this store ended by such rows */
     unsigned replicas_possible; /* copies that a new object gets now */
-    bool renewed;
+    bool distrusts;             /* see fgw_cluster_distrusts */
 };
 
 /* Strings are copied. No I/O. */
@@ -119,6 +121,12 @@ enum fgw_err fgw_cluster_remove(struct fgw_cluster *cluster, const char *name, b
 /* Moves memberships of sets from the fullest stores to the emptiest, at most a quarter of a store's
  * sets at a time. *out_moves: how many were begun. */
 enum fgw_err fgw_cluster_rebalance(struct fgw_cluster *cluster, unsigned *out_moves,
+                                   struct fgw_error *error) FGW_MUST_CHECK;
+/* The members of the sets that name the blob of an own hold have it, held by the same owner; what
+ * one lacks it gets. On worker 0. CANCELLED: this store is a member of one. */
+enum fgw_err fgw_cluster_hand_over(struct fgw_cluster *cluster,
+                                   const struct fgw_storage_hold_seen *hold,
+                                   const struct fgw_cluster_named *named,
                                    struct fgw_error *error) FGW_MUST_CHECK;
 /* Sets by how they are, and warnings: members of a JSON object, appended without its braces. */
 void fgw_cluster_sets_json(struct fgw_cluster *cluster, struct fgw_buf *out);

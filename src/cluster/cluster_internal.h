@@ -38,10 +38,17 @@ struct cluster_beat {
     uint64_t looked; /* holds looked at by the walk under way or the last one */
     uint64_t copied; /* blobs copied to others since its start */
     uint64_t copied_bytes;
-    uint64_t failed;  /* holds the last walk could not settle */
-    uint64_t dropped; /* holds of sets it left, given up since its start */
+    uint64_t failed;            /* holds the last walk could not settle */
+    uint64_t dropped;           /* holds of sets it left, given up since its start */
+    uint64_t distrust_until_ms; /* wall clock; see struct cluster_seen */
 };
-enum cluster_beat_flags { CLUSTER_BEAT_BELOW_RESERVE = 1, CLUSTER_BEAT_READ_ONLY = 2 };
+enum cluster_beat_flags {
+    CLUSTER_BEAT_BELOW_RESERVE = 1,
+    CLUSTER_BEAT_READ_ONLY = 2,
+    CLUSTER_BEAT_NO_ROOM = CLUSTER_BEAT_BELOW_RESERVE | CLUSTER_BEAT_READ_ONLY,
+    CLUSTER_BEAT_NOTHING_LEFT = 4 /* it drains, is in no set, and the members of those it left have
+                                     all that is named of what it holds */
+};
 
 struct cluster_store {
     uint8_t id[FGW_STORAGE_ID_SIZE];
@@ -134,6 +141,7 @@ struct cluster_walk {
 struct cluster_seen {
     uint64_t epoch;
     uint64_t map_version;
+    uint64_t beat;              /* of the epoch, written down now and then */
     uint64_t distrust_until_ms; /* wall clock */
     uint64_t epoch_before;      /* as they were at the last alarm */
     uint64_t map_before;
@@ -150,18 +158,24 @@ struct fgw_cluster {
     uint8_t store_id[FGW_STORAGE_ID_SIZE];
     uint64_t epoch;
     uint64_t beat;
+    uint64_t beat_taken;      /* the last one that the database took */
     uint64_t last_renewed_ms; /* boot clock; worker 0 only */
     uint64_t last_beat_ms;    /* when a beat was written last; worker 0 only */
     uint64_t good_since_ms;   /* the database answers since then, 0: it does not; worker 0 only */
     uint64_t good_for_ms;     /* so long before repair starts */
+    uint64_t beats_back;      /* by so many the own counter may lag in what is read */
     struct {
         pthread_mutex_t mutex; /* held for copies and counters only */
         struct cluster_map map;
     } guarded;
-    _Atomic uint64_t map_read_ms;  /* boot clock: when the read behind the map was sent */
-    _Atomic uint32_t sizes_wanted; /* by buckets: bit n: sets of n members */
-    _Atomic bool sizes_lacking;    /* some of them are not there yet */
-    _Atomic bool reload;           /* somebody met a set that is not in the map */
+    _Atomic uint64_t told_ms;       /* boot clock: when somebody asked for the stores */
+    _Atomic uint64_t beats_read_ms; /* boot clock: when their beats were read last */
+    _Atomic bool look;              /* they are to be read now */
+    _Atomic uint64_t map_known;     /* the highest version ever seen */
+    _Atomic uint64_t map_read_ms;   /* boot clock: when the read behind the map was sent */
+    _Atomic uint32_t sizes_wanted;  /* by buckets: bit n: sets of n members */
+    _Atomic bool sizes_lacking;     /* some of them are not there yet */
+    _Atomic bool reload;            /* somebody met a set that is not in the map */
     _Atomic uint64_t releases_kept;
     _Atomic uint64_t releases_followed;
     bool stopping; /* worker 0 only */
@@ -225,6 +239,8 @@ enum fgw_err cluster_map_fresh(struct fgw_cluster *cluster, struct cluster_map *
 void cluster_map_deinit(struct cluster_map *map);
 struct cluster_store *cluster_map_store(const struct cluster_map *map, const uint8_t *id);
 const struct cluster_set *cluster_map_set(const struct cluster_map *map, uint64_t id);
+/* How to reach a store. */
+void cluster_member_of(const struct cluster_store *store, struct fgw_placement_member *out);
 /* "http://host:port/..." -> "host:port"; empty when it is none. */
 void cluster_address_of_url(struct fgw_bytes url, char out[FGW_PLACEMENT_ADDRESS_SIZE]);
 
@@ -279,6 +295,8 @@ unsigned cluster_closeness(const struct cluster_map *map, const struct cluster_s
 bool cluster_can_join(const struct cluster_store *store);
 /* Of the room it could have, the share with our bytes. */
 double cluster_fill(const struct cluster_store *store);
+/* Nothing is needed from it any more. Pure. */
+bool cluster_is_drained(const struct cluster_map *map, uint32_t store);
 /* Sets the store is in, those it joins included. */
 unsigned cluster_sets_of(const struct cluster_map *map, uint32_t store);
 /* Steps on a row; start is false when somebody joins already. */
@@ -314,12 +332,18 @@ void cluster_releases_run(void *arg);
 enum fgw_err cluster_seen_load(struct fgw_cluster *cluster, struct fgw_error *error) FGW_MUST_CHECK;
 /* Raises the alarm when the database shows less than was seen. */
 void cluster_seen_check(struct fgw_cluster *cluster, uint64_t epoch, uint64_t map_version);
+/* The same with the own counter: shown by the database, and taken by it before. */
+void cluster_seen_beat(struct fgw_cluster *cluster, uint64_t shown, uint64_t taken);
+/* An alarm that another store tells of with its beats is ours too, until the same time. */
+void cluster_seen_others(struct fgw_cluster *cluster);
 /* The highest epoch this store ever had. */
 uint64_t cluster_seen_epoch(const struct fgw_cluster *cluster);
 /* Logs what is new in the map. */
 void cluster_seen_note(struct fgw_cluster *cluster);
 /* Sets the store was in and is no more; heap. */
 size_t cluster_seen_left(struct fgw_cluster *cluster, uint64_t **out_sets);
+/* This store drains, is in no set, and has handed over those it was in. */
+bool cluster_seen_nothing_left(struct fgw_cluster *cluster);
 /* They are given up. */
 void cluster_seen_forget(struct fgw_cluster *cluster, const uint64_t *sets, size_t count);
 

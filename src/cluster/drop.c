@@ -30,9 +30,7 @@ static bool find_member(struct fgw_cluster *cluster, const uint8_t *id,
     bool there =
         store != NULL && (store->state == CLUSTER_ACTIVE || store->state == CLUSTER_DRAINING);
     if (there) {
-        *out = (struct fgw_placement_member){.epoch = store->epoch};
-        memcpy(out->store_id, store->id, sizeof out->store_id);
-        memcpy(out->address, store->address, sizeof out->address);
+        cluster_member_of(store, out);
     }
     (void)pthread_mutex_unlock(&cluster->guarded.mutex);
     return there;
@@ -89,6 +87,14 @@ static enum fgw_err hand_over(struct fgw_cluster *cluster, const struct fgw_stor
         }
     }
     return err;
+}
+
+enum fgw_err fgw_cluster_hand_over(struct fgw_cluster *cluster,
+                                   const struct fgw_storage_hold_seen *hold,
+                                   const struct fgw_cluster_named *named, struct fgw_error *error)
+{
+    uint64_t epochs[FGW_COUNT_OF(named->sets)];
+    return hand_over(cluster, hold, named, epochs, error);
 }
 
 static enum fgw_err still_outside(struct fgw_cluster *cluster,

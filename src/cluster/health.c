@@ -162,8 +162,8 @@ static void ask_all(struct fgw_cluster *cluster, const struct cluster_map *map, 
             struct question *question = &questions[i];
             question->cluster = cluster;
             question->wait = &wait;
-            memcpy(question->member.store_id, map->stores[i].id, FGW_STORAGE_ID_SIZE);
-            memcpy(question->member.address, map->stores[i].address, FGW_PLACEMENT_ADDRESS_SIZE);
+            cluster_member_of(&map->stores[i], &question->member);
+            question->member.epoch = 0; /* whoever has the store may answer */
             fgw_wait_expect(&wait, 1);
             fgw_fiber_spawn(fgw_loop_current(), ask, question);
         }

@@ -62,6 +62,13 @@ struct cluster_store *cluster_map_store(const struct cluster_map *map, const uin
                                            sizeof *map->stores, compare_stores);
 }
 
+void cluster_member_of(const struct cluster_store *store, struct fgw_placement_member *out)
+{
+    *out = (struct fgw_placement_member){.epoch = store->epoch, .tls = store->tls};
+    memcpy(out->store_id, store->id, sizeof out->store_id);
+    memcpy(out->address, store->address, sizeof out->address);
+}
+
 const struct cluster_set *cluster_map_set(const struct cluster_map *map, uint64_t id)
 {
     struct cluster_set wanted = {.id = id};
@@ -302,6 +309,7 @@ static void swap_in(struct fgw_cluster *cluster, struct cluster_map *map)
     carry_over(&cluster->guarded.map, map);
     struct cluster_map old = cluster->guarded.map;
     cluster->guarded.map = *map;
+    cluster->map_known = map->version > cluster->map_known ? map->version : cluster->map_known;
     (void)pthread_mutex_unlock(&cluster->guarded.mutex);
     if (old.version != map->version) {
         fgw_log_info("cluster", "map version %llu: %zu stores, %zu sets",
@@ -335,17 +343,20 @@ enum fgw_err cluster_map_refresh(struct fgw_cluster *cluster, bool force, struct
 
 /* -- changing ------------------------------------------------------------------------------------ */
 
-/* Readers must see a version above the one they may have read before our change. */
+/* Readers must see a version above the one they may have read before our change, also in a database
+ * that went back: above every version known here. */
 enum fgw_err cluster_map_bump(struct fgw_cluster *cluster, struct fgw_error *error)
 {
     for (unsigned attempt = 0; attempt < BUMP_TRIES; attempt++) {
         uint64_t version = 0;
+        uint64_t known = cluster->map_known;
         bool applied = false;
         enum fgw_err err = read_version(cluster, false, &version, error);
         if (err == FGW_OK && version == 0) {
             err = cluster_change(cluster, STATEMENT_MAP_INSERT, NULL, 0, &applied, error);
         } else if (err == FGW_OK) {
-            struct fgw_cql_value values[] = {fgw_cql_bigint((int64_t)version + 1),
+            uint64_t next = (version > known ? version : known) + 1;
+            struct fgw_cql_value values[] = {fgw_cql_bigint((int64_t)next),
                                              fgw_cql_bigint((int64_t)version)};
             err = cluster_change(cluster, STATEMENT_MAP_BUMP, values, 2, &applied, error);
         }

@@ -189,6 +189,13 @@ static enum fgw_err may_remove(const struct cluster_map *map, uint32_t index, bo
             "first (fgw node drain), or --force: then what only it has is lost for good.",
             member_of, lost);
     }
+    bool hands_over =
+        map->stores[index].state == CLUSTER_DRAINING && !cluster_is_drained(map, index);
+    if (hands_over && !force) {
+        return fgw_error_set(error, FGW_ERR_CONFLICT,
+                             "The store has not handed over all it holds yet: wait until fgw node "
+                             "list shows drained, or --force.");
+    }
     *out_lost = lost;
     return FGW_OK;
 }

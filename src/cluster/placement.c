@@ -11,10 +11,7 @@ enum { SUSPECT_MS = 2000, SUSPECT_MAX_MS = 30000, CHOICES = 2 };
 static void fill_member(const struct fgw_cluster *cluster, const struct cluster_store *store,
                         uint64_t now_ms, struct fgw_placement_member *out)
 {
-    memcpy(out->store_id, store->id, sizeof out->store_id);
-    out->epoch = store->epoch;
-    memcpy(out->address, store->address, sizeof out->address);
-    out->tls = store->tls;
+    cluster_member_of(store, out);
     out->local = cluster->options.storage != NULL &&
                  memcmp(store->id, cluster->store_id, sizeof store->id) == 0;
     bool gone = store->state != CLUSTER_ACTIVE && store->state != CLUSTER_DRAINING;
@@ -86,6 +83,7 @@ static unsigned badness(const struct cluster_map *map, const struct cluster_set 
             return UINT32_MAX;
         }
         bad += store->suspect_until_ms > now_ms;
+        bad += (store->said.flags & CLUSTER_BEAT_NO_ROOM) != 0 ? 5u : 0u;
         bad += store->state != CLUSTER_ACTIVE ? 20u : 0u;
     }
     bad += set->joining > 0 ? 10u : 0u; /* what is written now would be copied */

@@ -202,6 +202,22 @@ static enum fgw_err refuse_removed(struct fgw_error *error)
                          "empty data directory, or run fgw node adopt on this one.");
 }
 
+/* Does the database show the beats that the store wrote down? */
+static enum fgw_err check_beat(struct fgw_cluster *cluster, uint64_t epoch, struct fgw_error *error)
+{
+    struct cluster_store own = {.epoch = epoch};
+    int64_t shown;
+    if (epoch == 0 || epoch != cluster->seen.epoch || cluster->seen.beat == 0) {
+        return FGW_OK;
+    }
+    memcpy(own.id, cluster->store_id, sizeof own.id);
+    enum fgw_err err = read_beat(cluster, &own, &shown, error);
+    if (err == FGW_OK) {
+        cluster_seen_beat(cluster, (uint64_t)shown, cluster->seen.beat);
+    }
+    return err;
+}
+
 /* One attempt; *out_taken: it is ours. An unknown outcome only skips an epoch. */
 static enum fgw_err try_take(struct fgw_cluster *cluster, bool *out_taken, struct fgw_error *error)
 {
@@ -213,14 +229,20 @@ static enum fgw_err try_take(struct fgw_cluster *cluster, bool *out_taken, struc
         return refuse_removed(error);
     }
     uint64_t next = 0;
+    err = err == FGW_OK ? check_beat(cluster, seen.epoch, error) : err;
     if (err == FGW_OK) {
         cluster_seen_check(cluster, seen.epoch, cluster->guarded.map.version);
         next = cluster_seen_epoch(cluster);
+        next = next > cluster->epoch ? next : cluster->epoch;
         next = (seen.epoch > next ? seen.epoch : next) + 1;
+        if (cluster->epoch != 0) {
+            cluster->options.taking(cluster->options.context, next);
+        }
         err = write_epoch(cluster, &seen, next, &applied, error);
     }
     if (err == FGW_OK && applied) {
         cluster->epoch = next;
+        cluster->beat_taken = 0;
         cluster->last_renewed_ms = sent_ms;
         *out_taken = true;
     }
@@ -264,6 +286,26 @@ static void come_back(struct fgw_cluster *cluster, int32_t state)
     }
 }
 
+/* The database shows an earlier epoch than this running process has: it went back. What was
+ * acknowledged under our epoch stays with it; the store is taken anew above every epoch it had. */
+static void take_again(struct fgw_cluster *cluster, uint64_t shown)
+{
+    bool taken = false;
+    struct fgw_error error;
+    fgw_error_init(&error);
+    cluster_seen_check(cluster, shown, UINT64_MAX);
+    enum fgw_err err = try_take(cluster, &taken, &error);
+    if (err == FGW_OK && taken) {
+        cluster->options.renewed(cluster->options.context, cluster->last_renewed_ms);
+        fgw_log_warn("cluster", "store taken anew with epoch %llu",
+                     (unsigned long long)cluster->epoch);
+        err = cluster_map_bump(cluster, &error);
+    }
+    if (err != FGW_OK) {
+        fgw_log_warn("cluster", "the store could not be taken anew: %s", fgw_error_message(&error));
+    }
+}
+
 void cluster_renew(struct fgw_cluster *cluster)
 {
     struct fgw_error error;
@@ -285,6 +327,6 @@ void cluster_renew(struct fgw_cluster *cluster)
     } else if (row.epoch > cluster->epoch) {
         cluster->options.fenced(cluster->options.context, row.epoch);
     } else {
-        cluster_seen_check(cluster, row.epoch, UINT64_MAX);
+        take_again(cluster, row.epoch);
     }
 }

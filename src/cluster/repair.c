@@ -54,10 +54,16 @@ unsigned cluster_sets_of(const struct cluster_map *map, uint32_t store)
     return count;
 }
 
+bool cluster_is_drained(const struct cluster_map *map, uint32_t store)
+{
+    return map->stores[store].state == CLUSTER_DRAINING && cluster_sets_of(map, store) == 0 &&
+           (map->stores[store].said.flags & CLUSTER_BEAT_NOTHING_LEFT) != 0;
+}
+
 bool cluster_can_join(const struct cluster_store *store)
 {
     return store->state == CLUSTER_ACTIVE && !store->unreachable &&
-           (store->said.flags & (CLUSTER_BEAT_BELOW_RESERVE | CLUSTER_BEAT_READ_ONLY)) == 0;
+           (store->said.flags & CLUSTER_BEAT_NO_ROOM) == 0;
 }
 
 uint32_t cluster_candidate(const struct cluster_map *map, const struct cluster_set *set,

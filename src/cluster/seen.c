@@ -5,7 +5,8 @@
  *
  * Row "fgw.cluster/" | cluster id 16 | store id 16: tag-length-value: 2 epoch, 4 map version, 6 wall
  * clock (ms) until which the database is not believed, 8 a set id (once a set), 10 epoch and 12 map
- * version seen before the database showed less.
+ * version seen before the database showed less, 14 the own counter in the table heartbeats, for the
+ * epoch, as it was within the last hour.
  */
 #include <stdlib.h>
 
@@ -21,6 +22,9 @@ enum {
     TAG_SET = 8,
     TAG_EPOCH_BEFORE = 10,
     TAG_MAP_BEFORE = 12,
+    TAG_BEAT = 14,
+    SKEW_MS = 24 * 3600 * 1000, /* of another's clock */
+    BEATS_A_SAVE = 3600 * 1000 / FGW_CLUSTER_BEAT_MS,
     ROW_MAX = 1024 * 1024,
     DISTRUST_MS = 7 * 24 * 3600 * 1000
 };
@@ -72,6 +76,7 @@ static enum fgw_err take_row(struct cluster_seen *seen, struct fgw_bytes row)
         seen->distrust_until_ms = item.tag == TAG_DISTRUST ? value : seen->distrust_until_ms;
         seen->epoch_before = item.tag == TAG_EPOCH_BEFORE ? value : seen->epoch_before;
         seen->map_before = item.tag == TAG_MAP_BEFORE ? value : seen->map_before;
+        seen->beat = item.tag == TAG_BEAT ? value : seen->beat;
         if (item.tag == TAG_SET) {
             remember(seen, value);
         }
@@ -99,7 +104,10 @@ enum fgw_err cluster_seen_load(struct fgw_cluster *cluster, struct fgw_error *er
         return fgw_error_set(error, err, "What the store remembers of the cluster: %s",
                              fgw_err_text(err));
     }
-    cluster->distrust_until_ms = cluster->seen.distrust_until_ms;
+    const struct cluster_seen *seen = &cluster->seen;
+    cluster->distrust_until_ms = seen->distrust_until_ms;
+    cluster->map_known =
+        seen->map_version > seen->map_before ? seen->map_version : seen->map_before;
     return FGW_OK;
 }
 
@@ -127,6 +135,7 @@ static enum fgw_err save(struct fgw_cluster *cluster)
     fgw_tlv_put_u64(&row, TAG_DISTRUST, seen->distrust_until_ms);
     fgw_tlv_put_u64(&row, TAG_EPOCH_BEFORE, seen->epoch_before);
     fgw_tlv_put_u64(&row, TAG_MAP_BEFORE, seen->map_before);
+    fgw_tlv_put_u64(&row, TAG_BEAT, seen->beat);
     for (size_t i = 0; i < seen->set_count; i++) {
         fgw_tlv_put_u64(&row, TAG_SET, seen->sets[i]);
     }
@@ -175,8 +184,66 @@ void cluster_seen_check(struct fgw_cluster *cluster, uint64_t epoch, uint64_t ma
     if (epoch_less || map_less) {
         seen->map_version = map_less ? map_version : seen->map_version;
         seen->epoch = epoch_less ? epoch : seen->epoch;
+        seen->beat = epoch_less ? 0 : seen->beat;
         (void)!save(cluster);
     }
+}
+
+/* Neither epoch nor map need have changed since the state that came back. */
+void cluster_seen_beat(struct fgw_cluster *cluster, uint64_t shown, uint64_t taken)
+{
+    struct cluster_seen *seen = &cluster->seen;
+    if (shown + cluster->beats_back < taken) {
+        distrust(cluster, "heartbeat", shown, taken);
+        seen->beat = shown;
+        cluster->beat_taken = shown;
+        (void)!save(cluster);
+    } else if (taken >= seen->beat + BEATS_A_SAVE) {
+        seen->beat = taken;
+        (void)!save(cluster);
+    }
+}
+
+/* The store whose alarm lasts longest, longer than ours; NULL: none. */
+static const struct cluster_store *longest_alarm(const struct fgw_cluster *cluster,
+                                                 const struct cluster_map *map)
+{
+    const struct cluster_store *longest = NULL;
+    uint64_t now_ms = (uint64_t)fgw_clock_wall_ms();
+    uint64_t until_ms = cluster->seen.distrust_until_ms;
+    until_ms = until_ms > now_ms ? until_ms : now_ms;
+    for (size_t i = 0; i < map->store_count; i++) {
+        uint64_t said_ms = map->stores[i].said.distrust_until_ms;
+        if (said_ms > until_ms && said_ms <= now_ms + DISTRUST_MS + SKEW_MS) {
+            until_ms = said_ms;
+            longest = &map->stores[i];
+        }
+    }
+    return longest;
+}
+
+static void share_alarm(struct fgw_cluster *cluster, const struct cluster_store *other)
+{
+    if (!fgw_cluster_distrusts(cluster)) {
+        fgw_log_error("cluster",
+                      "ALARM: node %s says that the database was restored from an earlier state. "
+                      "Nothing is freed for 7 days; fgw node reconcile shows the difference",
+                      other->node_id);
+    }
+    cluster->seen.distrust_until_ms = other->said.distrust_until_ms;
+    cluster->distrust_until_ms = other->said.distrust_until_ms;
+    (void)!save(cluster);
+}
+
+void cluster_seen_others(struct fgw_cluster *cluster)
+{
+    struct cluster_map map;
+    cluster_map_copy(cluster, &map);
+    const struct cluster_store *other = longest_alarm(cluster, &map);
+    if (other != NULL) {
+        share_alarm(cluster, other);
+    }
+    cluster_map_deinit(&map);
 }
 
 bool fgw_cluster_distrusts(struct fgw_cluster *cluster)
@@ -212,6 +279,7 @@ void cluster_seen_note(struct fgw_cluster *cluster)
     }
     if (map.version > seen->map_version || cluster->epoch > seen->epoch) {
         seen->map_version = map.version > seen->map_version ? map.version : seen->map_version;
+        seen->beat = cluster->epoch > seen->epoch ? 0 : seen->beat;
         seen->epoch = cluster->epoch > seen->epoch ? cluster->epoch : seen->epoch;
         changed = true;
     }
@@ -242,6 +310,23 @@ size_t cluster_seen_left(struct fgw_cluster *cluster, uint64_t **out_sets)
     cluster_map_deinit(&map);
     *out_sets = left;
     return count;
+}
+
+bool cluster_seen_nothing_left(struct fgw_cluster *cluster)
+{
+    struct cluster_map map;
+    uint64_t *left;
+    cluster_map_copy(cluster, &map);
+    const struct cluster_store *own = cluster_map_store(&map, cluster->store_id);
+    bool outside = own != NULL && own->state == CLUSTER_DRAINING &&
+                   cluster_sets_of(&map, (uint32_t)(own - map.stores)) == 0;
+    cluster_map_deinit(&map);
+    if (!outside || fgw_cluster_distrusts(cluster)) {
+        return false;
+    }
+    bool nothing = cluster_seen_left(cluster, &left) == 0;
+    fgw_xfree(left);
+    return nothing;
 }
 
 void cluster_seen_forget(struct fgw_cluster *cluster, const uint64_t *sets, size_t count)

@@ -26,11 +26,12 @@ static void put_member(struct fgw_buf *out, const char *name, const char *text)
 
 /* -- stores -------------------------------------------------------------------------------------- */
 
-static const char *state_of(const struct cluster_store *store, unsigned sets)
+static const char *state_of(const struct cluster_map *map, uint32_t index)
 {
+    const struct cluster_store *store = &map->stores[index];
     static const char *const STATES[] = {"unknown", "active", "draining",      "lost",
                                          "removed", "away",   "draining, away"};
-    if (store->state == CLUSTER_DRAINING && sets == 0) {
+    if (cluster_is_drained(map, index)) {
         return "drained";
     }
     bool known = store->state >= 1 && store->state < (int32_t)FGW_COUNT_OF(STATES);
@@ -38,17 +39,18 @@ static const char *state_of(const struct cluster_store *store, unsigned sets)
 }
 
 static void put_store(struct fgw_buf *out, const struct cluster_map *map, uint32_t index,
-                      uint64_t now_ms)
+                      uint64_t now_ms, uint64_t read_ms)
 {
     const struct cluster_store *store = &map->stores[index];
     const struct cluster_beat *said = &store->said;
     char id[2 * FGW_STORAGE_ID_SIZE + 1] = {0};
     unsigned sets = cluster_sets_of(map, index);
-    uint64_t silent_ms = now_ms - store->beat_changed_ms;
+    /* as of the last read: what came later is not known yet */
+    uint64_t silent_ms = read_ms > store->beat_changed_ms ? read_ms - store->beat_changed_ms : 0;
     fgw_hex_encode(fgw_bytes(store->id, sizeof store->id), id);
     (void)fgw_buf_appendf(out, "%s{\"store\":\"%s\"", index == 0 ? "" : ",", id);
     put_member(out, "node", store->node_id);
-    put_member(out, "state", state_of(store, sets));
+    put_member(out, "state", state_of(map, index));
     put_member(out, "zone", store->zone);
     put_member(out, "host", store->host);
     put_member(out, "address", store->address);
@@ -71,10 +73,14 @@ void fgw_cluster_json(struct fgw_cluster *cluster, struct fgw_buf *out)
 {
     struct cluster_map map;
     uint64_t now_ms = fgw_clock_boot_ms();
+    if (now_ms - cluster->beats_read_ms > FGW_CLUSTER_BEAT_MS) {
+        cluster->look = true; /* the next one who asks sees more */
+    }
+    cluster->told_ms = now_ms;
     cluster_map_copy(cluster, &map);
     (void)fgw_buf_append_str(out, "[");
     for (uint32_t i = 0; i < map.store_count; i++) {
-        put_store(out, &map, i, now_ms);
+        put_store(out, &map, i, now_ms, cluster->beats_read_ms);
     }
     (void)fgw_buf_append_str(out, "]");
     cluster_map_deinit(&map);
@@ -117,11 +123,12 @@ static void count_set(const struct cluster_map *map, const struct cluster_set *s
         there += is_there(&map->stores[set->stores[i]]);
         active += map->stores[set->stores[i]].state == CLUSTER_ACTIVE;
     }
+    unsigned wanted = cluster_possible(map, set->wanted);
     tally->without += there == 0;
     tally->one_host += share_a_host(map, set);
     if (set->joining > 0) {
         tally->changing++;
-    } else if (active < set->count) {
+    } else if (active < set->count || set->count < wanted) {
         tally->to_change++;
     } else {
         tally->complete++;

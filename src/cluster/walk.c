@@ -66,11 +66,7 @@ static void take_job(const struct cluster_map *map, const struct cluster_set *se
     *job = (struct job){.set = set->id, .epoch = set->epoch};
     for (unsigned i = set->count; i < set->count + set->joining; i++) {
         if (set->stores[i] != UINT32_MAX) {
-            const struct cluster_store *store = &map->stores[set->stores[i]];
-            struct fgw_placement_member *target = &job->targets[job->count++];
-            memcpy(target->store_id, store->id, sizeof target->store_id);
-            target->epoch = store->epoch;
-            memcpy(target->address, store->address, sizeof target->address);
+            cluster_member_of(&map->stores[set->stores[i]], &job->targets[job->count++]);
         }
     }
 }

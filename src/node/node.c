@@ -18,7 +18,7 @@ struct fgw_node *fgw_node_new(const struct fgw_node_options *options)
     struct fgw_node *node = fgw_xcalloc(1, sizeof *node);
     node->storage = options->storage;
     node->workers = options->workers;
-    node->epoch = options->epoch;
+    atomic_store(&node->epoch, options->epoch);
     node->set_epoch = options->set_epoch;
     node->set_context = options->set_context;
     node->secrets = fgw_xcalloc(options->secret_count + 1, sizeof *node->secrets);
@@ -41,6 +41,11 @@ void fgw_node_renewed(struct fgw_node *node, uint64_t sent_boot_ms)
     atomic_store(&node->renewed_ms, sent_boot_ms);
 }
 
+void fgw_node_take(struct fgw_node *node, uint64_t epoch)
+{
+    atomic_store(&node->epoch, epoch);
+}
+
 void fgw_node_fence(struct fgw_node *node, uint64_t higher_epoch)
 {
     uint64_t seen = atomic_load(&node->higher_epoch);
@@ -51,7 +56,8 @@ void fgw_node_fence(struct fgw_node *node, uint64_t higher_epoch)
         fgw_log_error("node",
                       "another process has taken this store (epoch %llu, ours is %llu): "
                       "nothing is acknowledged any more; stop one of the two",
-                      (unsigned long long)higher_epoch, (unsigned long long)node->epoch);
+                      (unsigned long long)higher_epoch,
+                      (unsigned long long)atomic_load(&node->epoch));
     }
 }
 
@@ -78,7 +84,7 @@ static void answer_health(struct fgw_node *node, struct fgw_http_exchange *excha
         &body,
         "{\"store\":\"%s\",\"epoch\":%llu,\"free_bytes\":%llu,\"total_bytes\":%llu,"
         "\"read_only\":%s,\"below_reserve\":%s,\"fenced\":%s}\n",
-        id, (unsigned long long)node->epoch, (unsigned long long)stats.free_bytes,
+        id, (unsigned long long)atomic_load(&node->epoch), (unsigned long long)stats.free_bytes,
         (unsigned long long)stats.total_bytes, stats.read_only ? "true" : "false",
         stats.below_reserve ? "true" : "false", fenced ? "true" : "false");
     bool ok = !stats.read_only && !fenced;

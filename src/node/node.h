@@ -42,6 +42,8 @@ void fgw_node_handle(void *node, struct fgw_http_exchange *exchange);
 void fgw_node_renewed(struct fgw_node *node, uint64_t sent_boot_ms);
 /* Another process has the store: nothing is acknowledged any more. */
 void fgw_node_fence(struct fgw_node *node, uint64_t higher_epoch);
+/* Before the own row gets this higher epoch: requests that name it are ours. */
+void fgw_node_take(struct fgw_node *node, uint64_t epoch);
 /* FGW_OK while it may acknowledge, else FGW_ERR_CANCELLED. For the writes of this process too. */
 enum fgw_err fgw_node_may_acknowledge(struct fgw_node *node) FGW_MUST_CHECK;
 void fgw_node_stats(struct fgw_node *node, struct fgw_node_stats *out_stats);

@@ -25,7 +25,7 @@ struct fgw_node {
     struct fgw_workers *workers;
     struct fgw_bytes *secrets;
     struct fgw_channel_secrets secret_list;
-    uint64_t epoch;
+    _Atomic uint64_t epoch;
     uint64_t (*set_epoch)(void *context, uint64_t set);
     void *set_context;
     _Atomic uint64_t renewed_ms; /* boot clock: when the last good read was sent */

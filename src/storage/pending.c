@@ -93,7 +93,8 @@ static enum fgw_err settle(struct pass *pass, struct fgw_storage_hold_seen *hold
     struct fgw_pending *pending = &pass->storage->pending;
     enum fgw_storage_liveness live = FGW_STORAGE_UNDECIDED;
     enum fgw_err err = pass->live(pass->context, &hold->owner, &hold->root, &live);
-    if (err == FGW_OK && live == FGW_STORAGE_HERE && pending->named != NULL) {
+    bool named = live == FGW_STORAGE_HERE || live == FGW_STORAGE_ELSEWHERE;
+    if (err == FGW_OK && named && pending->named != NULL) {
         err = read_size(pass->storage, hold);
         err = err == FGW_OK ? pending->named(pending->named_context, hold) : err;
         if (err != FGW_OK) {

@@ -303,8 +303,8 @@ void fgw_storage_release_hint(struct fgw_storage *storage, const struct fgw_stor
 enum fgw_err fgw_storage_confirm(struct fgw_storage *storage,
                                  const struct fgw_storage_hold_seen *holds,
                                  size_t count) FGW_MUST_CHECK;
-/* A hold that has been pending for long is named here. FGW_OK: all stores that its set asks for have
- * it; it is confirmed. Else it stays pending and is asked about again. From care's fiber. */
+/* A hold that has been pending for long is named, here or elsewhere. FGW_OK: all stores of its set
+ * have it; then it is confirmed, or may go. Else it is asked about again. From care's fiber. */
 typedef enum fgw_err fgw_storage_named_fn(void *context, const struct fgw_storage_hold_seen *hold);
 /* Before care starts. Without it what is named here is confirmed. */
 void fgw_storage_set_named(struct fgw_storage *storage, fgw_storage_named_fn *named, void *context);

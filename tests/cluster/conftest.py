@@ -1,7 +1,9 @@
 """Fixtures of the cluster tests: those of tests/lib/fixtures.py, and a cluster.
 
 cluster         three storage nodes and two proxies, shared by a module; whole again for each test
+small           a cluster of its own for each test: two proxies and as many nodes as it is marked with
 """
+import hashlib
 import os
 import sys
 import uuid
@@ -14,6 +16,7 @@ from fixtures import *  # noqa: E402,F401,F403
 from fixtures import remember  # noqa: E402
 from cluster import Cluster  # noqa: E402
 from gate import Gate  # noqa: E402
+from stores import SETTINGS, settled, wait_for  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +51,32 @@ def cluster(request, module_cluster):
         remember(request, member)
     yield module_cluster
     for member in module_cluster.members:
+        log = member.log_path.read_text(encoding="utf-8", errors="replace")
+        for word in ("Sanitizer", "runtime error:", "check failed"):
+            assert word not in log, member.log_tail(80)
+
+
+@pytest.fixture
+def small(request, cassandra, tmp_path):
+    keyspace = "fgw_test_" + hashlib.sha256(request.node.nodeid.encode()).hexdigest()[:16]
+    marker = request.node.get_closest_marker("nodes")
+    nodes = marker.args[0] if marker else 3
+    started = Cluster(tmp_path / "cluster", nodes=nodes, proxies=2, address=cassandra.address,
+                      keyspace=keyspace, settings=SETTINGS)
+    started.lay_out()
+    started.gate = Gate(cassandra.address)
+    started.address = started.gate.address
+    try:
+        started.start()
+        if nodes > 1:  # the sets of the node that was the first get their second members
+            wait_for(lambda: settled(started.nodes[0]), 60, "sets keep changing")
+        yield started
+        assert started.stop() == []
+    finally:
+        started.kill()
+        started.gate.close()
+        cassandra.drop_keyspace(keyspace)
+    for member in started.members:
         log = member.log_path.read_text(encoding="utf-8", errors="replace")
         for word in ("Sanitizer", "runtime error:", "check failed"):
             assert word not in log, member.log_tail(80)

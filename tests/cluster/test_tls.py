@@ -5,8 +5,11 @@ import urllib.error
 import urllib.request
 import uuid
 
+import pytest
+
 import certificates
 from cluster import Cluster
+from stores import SETTINGS, wait_state
 
 MIB = 1024 * 1024
 
@@ -33,11 +36,12 @@ def start(member, **settings):
         member.cluster.settings.update(kept)
 
 
+@pytest.mark.timeout(300)
 def test_nodes_speak_tls_to_everybody(cassandra, tmp_path, rng):
     folder = certificates.make_certificates(tmp_path / "certificates")
     keyspace = f"fgw_test_{uuid.uuid4().hex[:16]}"
     cluster = Cluster(tmp_path / "cluster", nodes=2, proxies=2, address=cassandra.address,
-                      keyspace=keyspace)
+                      keyspace=keyspace, settings=SETTINGS)
     cluster.lay_out()
     trust = {"SSL_CERT_FILE": str(folder / "ca.crt")}
     try:
@@ -65,6 +69,17 @@ def test_nodes_speak_tls_to_everybody(cassandra, tmp_path, rng):
             with urllib.request.urlopen(f"https://127.0.0.1:{node.port}/_fgw/v1/health",
                                         context=context, timeout=10) as health:
                 assert health.status == 200
+        # a third one comes and the first goes: copying speaks TLS too
+        third = cluster.add_node()
+        start(third, FGW_TLS_CERT=str(folder / "server.crt"),
+              FGW_TLS_KEY=str(folder / "server.key"),
+              FGW_NODE_URL=f"https://127.0.0.1:{third.port}", **trust)
+        wait_ready(third)
+        proxy.fgw("node", "drain", "kuri-1")
+        wait_state(proxy, "kuri-1", "drained", 120)
+        assert cluster.nodes[0].stop()
+        got = proxy.request("GET", "/tls/k")
+        assert got.status == 200 and got.body == body
         assert cluster.stop() == []
     finally:
         cluster.kill()

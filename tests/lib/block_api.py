@@ -118,10 +118,10 @@ class BlockApi:
             raise BlockApiError("no upgrade")
         while self.stream.readline() not in (b"\r\n", b""):
             pass
-        hello = b"FGWC\1\1\0\0" + os.urandom(32)
+        hello = b"FGWC\1\x09\0\0" + os.urandom(32)
         self.socket.sendall(hello)
         answer = self.stream.read(64)
-        if len(answer) != 64 or answer[:5] != b"FGWS\1":
+        if len(answer) != 64 or answer[:4] != b"FGWS" or answer[4] == 0:
             raise BlockApiError(f"server hello {answer!r}")
         self.store_id = answer[8:24]
         self.epoch = struct.unpack("<Q", answer[24:32])[0]

@@ -37,7 +37,7 @@ class Database:
             "{'class': 'SimpleStrategy', 'replication_factor': 1}")
 
     def drop_keyspace(self, name):
-        self.session().execute(f"DROP KEYSPACE IF EXISTS {name}")
+        self.session().execute(f"DROP KEYSPACE IF EXISTS {name}", timeout=120)
 
     def close(self):
         if self._cluster is not None:

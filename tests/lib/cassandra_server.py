@@ -49,8 +49,7 @@ storage_port: {storage_port}
 rpc_address: {host}
 native_transport_port: {port}
 storage_compatibility_mode: NONE
-commitlog_sync: periodic
-commitlog_sync_period: 10000ms
+{commitlog}
 commitlog_segment_size: 16MiB
 commitlog_total_space: 256MiB
 max_mutation_size: 8MiB
@@ -200,8 +199,9 @@ class Cassandra:
     by start() again on the same data."""
 
     def __init__(self, folder, host="127.0.0.1", port=None, storage_port=None, seeds=None,
-                 auth=False, tls=None, heap_mib=512):
-        """tls: None, "optional" (both on one port) or "only"; auth: user and password cassandra."""
+                 auth=False, tls=None, heap_mib=512, durable=False):
+        """tls: None, "optional" (both on one port) or "only"; auth: user and password cassandra;
+        durable: what it has acknowledged survives kill()."""
         self.folder = pathlib.Path(folder).resolve()
         self.host = host
         self.port = port or free_port(host)
@@ -210,6 +210,7 @@ class Cassandra:
         self.auth = auth
         self.tls = tls
         self.heap_mib = heap_mib
+        self.durable = durable
         self.process = None
 
     @property
@@ -308,7 +309,9 @@ class Cassandra:
         for name in ("conf", "data", "tmp"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
         yaml = YAML.format(seeds=self.seeds, host=self.host, port=self.port,
-                           storage_port=self.storage_port)
+                           storage_port=self.storage_port,
+                           commitlog="commitlog_sync: batch" if self.durable else
+                           "commitlog_sync: periodic\ncommitlog_sync_period: 10000ms")
         yaml += YAML_AUTH if self.auth else YAML_NO_AUTH
         if self.tls is not None:
             self._make_certificates()

@@ -34,8 +34,9 @@ class Member:
         self.folder = cluster.folder / name
         self.folder.mkdir(parents=True, exist_ok=True)
         self.log_path = self.folder / f"{verb}.log"
-        self.process = None
+        self.process, self.began = None, 0
         self.url = f"http://127.0.0.1:{port}"  # under which others reach a storage node
+        self.extra = {}  # settings of this process alone
 
     def settings(self):
         settings = {
@@ -55,13 +56,14 @@ class Member:
             settings["FGW_DATA"] = str(self.folder / "data")
             settings["FGW_NODE_URL"] = self.url
             settings["FGW_CQL_NODE_KEYSPACE"] = "none"
-        return {**settings, **self.cluster.settings}
+        return {**settings, **self.cluster.settings, **self.extra}
 
     def start(self):
         environment = {k: v for k, v in os.environ.items()
                        if not k.startswith(("FGW_", "RIBS_", "AWS_"))}
         environment["ASAN_OPTIONS"] = "exitcode=99:detect_leaks=1"
         environment.update(self.settings())
+        self.began = self.log_path.stat().st_size if self.log_path.exists() else 0
         with open(self.log_path, "ab") as log:
             # pylint: disable=subprocess-popen-preexec-fn
             self.process = subprocess.Popen(
@@ -116,6 +118,12 @@ class Member:
 
     def resume(self):
         self.process.send_signal(signal.SIGCONT)
+
+    def log(self):
+        """What the process that runs has logged."""
+        with open(self.log_path, "rb") as file:
+            file.seek(self.began)
+            return file.read().decode(errors="replace")
 
     def log_tail(self, lines=40):
         text = self.log_path.read_text(encoding="utf-8", errors="replace").splitlines()

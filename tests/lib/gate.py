@@ -1,8 +1,11 @@
 """A door on the way to a server: forwards connections while open; shut, it refuses new ones and has
-closed those there were; stalled, it keeps them and lets no byte through."""
+closed those there were; stalled, it keeps them and lets no byte through; slow, each piece takes its
+time; cutting, each connection ends after some bytes, in the middle of whatever it was."""
 import contextlib
+import random
 import socket
 import threading
+import time
 
 
 class Gate:
@@ -13,6 +16,7 @@ class Gate:
         self.flow = threading.Event()
         self.flow.set()
         self.pairs = set()
+        self.delay_s, self.cut_bytes = 0, None
         self.listener = None
         probe = socket.create_server(("127.0.0.1", 0))
         self.port = probe.getsockname()[1]
@@ -24,6 +28,7 @@ class Gate:
         return f"127.0.0.1:{self.port}"
 
     def open(self):
+        self.delay_s, self.cut_bytes = 0, None
         self.flow.set()
         if self.listener is None:
             self.listener = socket.create_server(("127.0.0.1", self.port), backlog=64)
@@ -31,6 +36,13 @@ class Gate:
 
     def stall(self):
         self.flow.clear()
+
+    def slow(self, delay_s):
+        self.delay_s = delay_s
+
+    def cut(self, most_bytes, rng=random):
+        """Connections that send end after at most so many further bytes; drawn anew for each."""
+        self.cut_bytes = lambda: rng.randrange(1, most_bytes)
 
     def shut(self):
         self.flow.set()
@@ -65,9 +77,17 @@ class Gate:
                 threading.Thread(target=self._pump, args=(source, sink), daemon=True).start()
 
     def _pump(self, source, sink):
+        left = None
         try:
             while data := source.recv(65536):
                 self.flow.wait()
+                time.sleep(self.delay_s)
+                cut = self.cut_bytes
+                left = None if cut is None else cut() if left is None else left
+                if left is not None and left <= len(data):
+                    sink.sendall(data[:left])
+                    break
+                left = None if left is None else left - len(data)
                 sink.sendall(data)
         except OSError:
             pass

@@ -1,5 +1,7 @@
 /* test_channel.c: handshake and frames over a socket pair; whatever is changed on the way ends the
  * channel, and nothing is taken for an authentic frame. The peer of a hostile case speaks bytes. */
+#include <stdlib.h>
+
 #include "cmocka_all.h"
 
 #include <sys/socket.h>
@@ -317,6 +319,26 @@ static void ask_for_version_9(struct pair *pair)
     assert_int_equal(answer[4], 0);
 }
 
+/* A server of a release that speaks 1 and 2 meets one that speaks 2 and 3. */
+static void ask_for_versions_2_and_3(struct pair *pair)
+{
+    uint8_t hello[40] = "FGWC\x02\x03";
+    uint8_t answer[64];
+    assert_int_equal(fgw_conn_write(pair->client_conn, fgw_bytes(hello, sizeof hello)), FGW_OK);
+    assert_int_equal(fgw_conn_read_exact(pair->client_conn, answer, sizeof answer), FGW_OK);
+    assert_int_equal(answer[4], 2);
+    fgw_conn_break(pair->client_conn);
+    fgw_wait_for(&pair->done);
+}
+
+static void the_highest_common_version_is_spoken(void **state)
+{
+    (void)state;
+    assert_int_equal(setenv("FGW_TEST_BLOCKAPI_VERSIONS", "12", 1), 0);
+    run(ask_for_versions_2_and_3, FIRST);
+    assert_int_equal(unsetenv("FGW_TEST_BLOCKAPI_VERSIONS"), 0);
+}
+
 static void foreign_openings_are_refused(void **state)
 {
     (void)state;
@@ -336,6 +358,7 @@ int main(void)
         cmocka_unit_test(a_length_above_the_bound_is_refused),
         cmocka_unit_test(frames_in_pieces),
         cmocka_unit_test(foreign_openings_are_refused),
+        cmocka_unit_test(the_highest_common_version_is_spoken),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
