@@ -24,13 +24,15 @@ char *fgw_hex(struct fgw_arena *arena, struct fgw_bytes bytes)
     return out;
 }
 
+/* Value + 1 of each hexadecimal digit, 0 for any other byte. */
+static const uint8_t HEX_VALUES[256] = {
+    ['0'] = 1,  ['1'] = 2,  ['2'] = 3,  ['3'] = 4,  ['4'] = 5,  ['5'] = 6,  ['6'] = 7,  ['7'] = 8,
+    ['8'] = 9,  ['9'] = 10, ['a'] = 11, ['b'] = 12, ['c'] = 13, ['d'] = 14, ['e'] = 15, ['f'] = 16,
+    ['A'] = 11, ['B'] = 12, ['C'] = 13, ['D'] = 14, ['E'] = 15, ['F'] = 16};
+
 static int hex_value(uint8_t c)
 {
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-    c = (uint8_t)(c | 0x20);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+    return HEX_VALUES[c] - 1;
 }
 
 enum fgw_err fgw_hex_decode(struct fgw_bytes text, uint8_t *out)
@@ -126,7 +128,14 @@ void fgw_base32_encode(struct fgw_bytes bytes, char *out)
     uint32_t pending = 0;
     unsigned bits = 0;
     size_t o = 0;
-    for (size_t i = 0; i < bytes.len; i++) {
+    size_t i = 0;
+    for (; i + 5 <= bytes.len; i += 5) {
+        uint64_t five = (uint64_t)fgw_get_u32be(bytes.ptr + i) << 8 | bytes.ptr[i + 4];
+        for (unsigned shift = 40; shift > 0; shift -= 5) {
+            out[o++] = BASE32[five >> (shift - 5) & 31];
+        }
+    }
+    for (; i < bytes.len; i++) {
         pending = (pending << 8) | bytes.ptr[i];
         bits += 8;
         while (bits >= 5) {
