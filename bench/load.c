@@ -591,9 +591,6 @@ static void parse_options(struct options *o, int argc, char **argv)
             exit(2);
         }
     }
-    if (strcmp(o->op, "versioning") == 0) {
-        o->size = sizeof ENABLE_VERSIONING - 1;
-    }
     check_options(o);
 }
 
@@ -604,9 +601,12 @@ int main(int argc, char **argv)
     fgw_arena_init(&load.arena, 1 << 20);
     load.requests = fgw_xcalloc(load.options.keys, sizeof *load.requests);
     load.connections = fgw_xcalloc(load.options.connections, sizeof *load.connections);
+    load.stamps = strcmp(load.options.op, "versioning") != 0;
+    if (!load.stamps) {
+        load.options.size = sizeof ENABLE_VERSIONING - 1;
+    }
     uint8_t *body = fgw_xmalloc(load.options.size + 1);
     fgw_rng_fill(body, load.options.size);
-    load.stamps = strcmp(load.options.op, "versioning") != 0;
     if (!load.stamps) {
         memcpy(body, ENABLE_VERSIONING, load.options.size);
     }
