@@ -365,7 +365,7 @@ static enum fgw_err insert_set(struct fgw_cluster *cluster, const struct cluster
                                struct fgw_error *error)
 {
     struct fgw_buf data;
-    struct cluster_set_row row = {.count = set->count, .wanted = cluster->options.replicas};
+    struct cluster_set_row row = {.count = set->count, .wanted = set->replicas};
     fgw_buf_init(&data, DATA_MAX);
     for (unsigned i = 0; i < set->count; i++) {
         memcpy(row.members[i], map->stores[set->stores[i]].id, FGW_STORAGE_ID_SIZE);

@@ -21,16 +21,17 @@ static void fill_member(const struct fgw_cluster *cluster, const struct cluster_
     out->suspect = store->suspect_until_ms > now_ms || gone;
 }
 
-/* design/cluster.md section 2: with at least three stores two copies acknowledge, else one. */
-static unsigned needed_of(const struct fgw_cluster *cluster, unsigned count)
+/* design/cluster.md section 2: with at least three stores min(2, R) copies acknowledge, else one.
+ * replicas: what a bucket wishes, 0: FGW_REPLICAS. What is set by FGW_MIN_REPLICAS holds as it is. */
+static unsigned needed_of(const struct fgw_cluster *cluster, unsigned replicas)
 {
-    const struct cluster_map *map = &cluster->guarded.map;
+    unsigned wanted = replicas == 0 ? cluster->options.replicas : replicas;
     unsigned needed = cluster->options.min_replicas;
     if (needed == 0) {
-        needed = cluster_possible(map, 3) >= 3 ? 2 : 1;
-        needed = needed < count ? needed : count;
+        needed = cluster_possible(&cluster->guarded.map, 3) >= 3 ? 2 : 1;
+        return needed < wanted ? needed : wanted;
     }
-    return needed;
+    return replicas == 0 || needed < replicas ? needed : replicas;
 }
 
 static void fill_set(const struct fgw_cluster *cluster, const struct cluster_set *set,
@@ -146,13 +147,15 @@ enum fgw_err cluster_choose(void *context, unsigned replicas, const uint64_t *av
     unsigned wanted = replicas == 0 ? cluster->options.replicas : replicas;
     (void)pthread_mutex_lock(&cluster->guarded.mutex);
     unsigned members = cluster_possible(map, wanted);
-    const struct cluster_set *set = choose_set(map, members, avoid, avoid_count);
+    unsigned needed = needed_of(cluster, replicas);
+    const struct cluster_set *set =
+        members < needed ? NULL : choose_set(map, members, avoid, avoid_count);
     if (set == NULL && members > 0) { /* until they are made: rather fewer copies, else more */
         cluster->sizes_wanted |= 1u << members;
         cluster->sizes_lacking = true;
         cluster->reload = true;
     }
-    for (unsigned fewer = members; set == NULL && fewer > 1; fewer--) {
+    for (unsigned fewer = members; set == NULL && fewer > needed && fewer > 1; fewer--) {
         set = choose_set(map, fewer - 1, avoid, avoid_count);
     }
     for (unsigned more = members + 1; set == NULL && more <= FGW_PLACEMENT_MEMBERS_MAX; more++) {
@@ -160,13 +163,14 @@ enum fgw_err cluster_choose(void *context, unsigned replicas, const uint64_t *av
     }
     if (set != NULL) {
         fill_set(cluster, set, out_set);
-        bool own_wish = replicas != 0 && out_set->needed > members;
-        out_set->needed = own_wish && members > 0 ? members : out_set->needed;
+        out_set->needed = needed;
     }
     (void)pthread_mutex_unlock(&cluster->guarded.mutex);
     if (set == NULL) {
         return fgw_error_set(error, FGW_ERR_UNAVAILABLE,
-                             "There is no replica set to write to (yet). Please try again.");
+                             "There is no replica set of at least %u stores to write to (yet). "
+                             "Please try again.",
+                             needed);
     }
     return FGW_OK;
 }

@@ -115,6 +115,7 @@ void cluster_plan_sets(const struct cluster_map *map, unsigned replicas,
     for (size_t i = 0; i < rounds; i++) {
         if (i == 0 || sets[i].id != sets[count - 1].id) {
             sets[count] = sets[i];
+            sets[count].replicas = replicas;
             sets[count++].wanted = 1;
         } else {
             sets[count - 1].wanted++;

@@ -11,6 +11,7 @@ import pytest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 
 from fixtures import *  # noqa: E402,F401,F403
+from fixtures import remember  # noqa: E402
 from cluster import Cluster  # noqa: E402
 from gate import Gate  # noqa: E402
 
@@ -42,8 +43,11 @@ def cluster(request, module_cluster):
             member.start()
     for member in module_cluster.members:
         member.wait_ready()
+    module_cluster.wait_settled()
+    for member in module_cluster.members:
+        remember(request, member)
     yield module_cluster
     for member in module_cluster.members:
         log = member.log_path.read_text(encoding="utf-8", errors="replace")
         for word in ("Sanitizer", "runtime error:", "check failed"):
-            assert word not in log, member.tail(80)
+            assert word not in log, member.log_tail(80)

@@ -31,7 +31,7 @@ def pair(cassandra, tmp_path):
         for member in started.members:
             log = member.log_path.read_text(encoding="utf-8", errors="replace")
             for word in ("Sanitizer", "runtime error:", "check failed"):
-                assert word not in log, member.tail(80)
+                assert word not in log, member.log_tail(80)
     finally:
         started.kill()
         cassandra.drop_keyspace(keyspace)

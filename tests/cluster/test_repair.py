@@ -111,7 +111,7 @@ def small(request, cassandra, tmp_path):
     for member in started.members:
         log = member.log_path.read_text(encoding="utf-8", errors="replace")
         for word in ("Sanitizer", "runtime error:", "check failed"):
-            assert word not in log, member.tail(80)
+            assert word not in log, member.log_tail(80)
 
 
 def nodes_of(member):
@@ -133,7 +133,7 @@ def test_copies_of_a_dead_node_are_made_anew(small, rng):
     assert lost > 5
     small.nodes[0].kill()
     began = time.monotonic()
-    wait_for(lambda: "is away" in "".join(node.tail(200) for node in small.nodes[1:]), DOWN_S + 30,
+    wait_for(lambda: "is away" in "".join(node.log_tail(200) for node in small.nodes[1:]), DOWN_S + 30,
              "nobody was declared away")
     detected_s = time.monotonic() - began
     wait_for(lambda: set(objects.copies().values()) == {2}, 60, "copies are missing")
@@ -160,7 +160,7 @@ def test_a_node_drains_under_load_and_goes(small, rng):
     assert code == 1 and "Drain it first" in text
     end = time.monotonic() + 90
     while nodes_of(small.nodes[0])["kuri-2"]["state"] != "drained":
-        assert time.monotonic() < end, small.nodes[1].tail(60)
+        assert time.monotonic() < end, small.nodes[1].log_tail(60)
         objects.put(1)
     # what it had is on the others, and it gives its copies up when they say so
     others = [small.nodes[0], small.nodes[2]]
@@ -175,7 +175,7 @@ def test_a_node_drains_under_load_and_goes(small, rng):
     small.nodes[1].start()
     assert small.nodes[1].process.wait(30) == 2
     small.nodes[1].process = None
-    assert "was removed from the cluster" in small.nodes[1].tail()
+    assert "was removed from the cluster" in small.nodes[1].log_tail()
 
 
 @pytest.mark.full
@@ -308,7 +308,7 @@ def test_a_copied_directory_is_refused_and_adopted(small, rng):
     twin.start()
     assert twin.process.wait(60) == 11
     twin.process = None
-    assert "this directory is a copy of it" in twin.tail()
+    assert "this directory is a copy of it" in twin.log_tail()
     assert small.nodes[0].ready()
     before = nodes_of(small.nodes[0])
     adopted = twin.fgw("node", "adopt")[1]

@@ -41,3 +41,25 @@ def test_a_bucket_has_copies_of_its_own_number(cluster, rng, replicas):
         assert copies(cluster, body[:1000]) == replicas
         got = cluster.proxies[1].request("GET", f"/{name}/{number}")
         assert got.status == 200 and got.body == body
+
+
+def test_sets_of_a_bucket_stay_as_they_were_made(cluster, rng):
+    """Repair must not add members to a set of one: the next object would want a new one, for ever."""
+    proxy = cluster.proxies[0]
+    proxy.fgw("bucket", "create", "replicas-stay", "--replicas", "1")
+    end = time.monotonic() + 60
+    while True:
+        body = rng.randbytes(5000)
+        put = proxy.request("PUT", "/replicas-stay/object", body)
+        if put.status == 200 and copies(cluster, body) == 1:
+            break
+        assert time.monotonic() < end, put
+        time.sleep(0.3)
+    sets, same = 0, 0
+    while same < 12:  # several polls of the map, several looks of repair
+        assert time.monotonic() < end + 60, f"the number of sets keeps growing: {sets}"
+        assert proxy.request("PUT", "/replicas-stay/other", rng.randbytes(5000)).status == 200
+        now = proxy.metrics()["fgw_cluster_sets"]
+        sets, same = now, same + 1 if now == sets else 0
+        time.sleep(0.5)
+    assert copies(cluster, body) == 1

@@ -18,7 +18,7 @@ def wait_ready(member):
             with urllib.request.urlopen(f"http://127.0.0.1:{member.ops_port}/readyz", timeout=2):
                 return
         except (OSError, urllib.error.URLError):
-            assert time.monotonic() < end and member.running(), member.tail()
+            assert time.monotonic() < end and member.running(), member.log_tail()
             time.sleep(0.2)
 
 

@@ -9,6 +9,7 @@ import ctypes
 import fcntl
 import os
 import pathlib
+import random
 import shutil
 import signal
 import socket
@@ -19,6 +20,9 @@ import time
 VERSION = "5.0.9"
 START_LIMIT_S = 180
 FETCH_LIMIT_S = 900
+
+PORTS = random.SystemRandom()
+ports_given = set()
 
 POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
@@ -173,9 +177,18 @@ def download(folder):
 
 
 def free_port(host="127.0.0.1"):
-    with socket.socket() as probe:
-        probe.bind((host, 0))
-        return probe.getsockname()[1]
+    """Below the range that the kernel gives to outgoing connections, which could take it before its
+    server does; never the same twice."""
+    while True:
+        port = PORTS.randrange(10240, 32000)
+        with socket.socket() as probe:
+            try:
+                probe.bind((host, port))
+            except OSError:
+                continue
+        if port not in ports_given:
+            ports_given.add(port)
+            return port
 
 
 def die_with_parent():

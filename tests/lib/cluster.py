@@ -85,11 +85,11 @@ class Member:
         end = time.monotonic() + limit_s
         while time.monotonic() < end:
             if self.process.poll() is not None:
-                raise ClusterError(f"{self.name} ended with {self.process.poll()}\n{self.tail()}")
+                raise ClusterError(f"{self.name} ended with {self.process.poll()}\n{self.log_tail()}")
             if self.ready():
                 return self
             time.sleep(0.05)
-        raise ClusterError(f"{self.name} is not ready after {limit_s} s\n{self.tail()}")
+        raise ClusterError(f"{self.name} is not ready after {limit_s} s\n{self.log_tail()}")
 
     def stop(self, limit_s=45):
         """SIGTERM; True when it ended with 0."""
@@ -117,7 +117,7 @@ class Member:
     def resume(self):
         self.process.send_signal(signal.SIGCONT)
 
-    def tail(self, lines=40):
+    def log_tail(self, lines=40):
         text = self.log_path.read_text(encoding="utf-8", errors="replace").splitlines()
         return "\n".join([f"--- {self.log_path}", *text[-lines:]])
 
@@ -212,7 +212,19 @@ class Cluster:
             member.start()
         for member in self.members:
             member.wait_ready()
-        return self
+        return self.wait_settled()
+
+    def wait_settled(self, limit_s=60):
+        """All know the same map with all stores: before that, a write may rightly have one copy."""
+        end = time.monotonic() + limit_s
+        while time.monotonic() < end:
+            told = [member.metrics() for member in self.members]
+            versions = {one["fgw_cluster_map_version"] for one in told}
+            if len(versions) == 1 and all(one["fgw_cluster_stores"] >= len(self.nodes)
+                                          for one in told):
+                return self
+            time.sleep(0.1)
+        raise ClusterError(f"maps differ after {limit_s} s: {versions}")
 
     def probe(self):
         """An object written through one proxy and read back through each."""

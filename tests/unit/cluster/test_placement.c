@@ -97,6 +97,32 @@ static void few_stores_make_small_sets(void **state)
     cluster_map_deinit(&map);
 }
 
+/* What repair makes a set grow to: a set that a bucket asked for stays as it was made. */
+static void each_size_keeps_its_number_of_members(void **state)
+{
+    (void)state;
+    static const char *const THREE[] = {"a/h1", "a/h2", "a/h3"};
+    struct cluster_map map;
+    struct cluster_planned *planned;
+    size_t count;
+    unsigned of_size[4] = {0};
+    make_map(&map, THREE, 3);
+    cluster_plan_all(&map, 2, 1u << 1 | 1u << 3, &planned, &count);
+    for (size_t i = 0; i < count; i++) {
+        assert_int_equal(planned[i].replicas, planned[i].count);
+        of_size[planned[i].count]++;
+    }
+    fgw_xfree(planned);
+    assert_true(of_size[1] > 0 && of_size[2] > 0 && of_size[3] > 0);
+    map.store_count = 1; /* fewer stores than copies: the set is to grow */
+    cluster_plan_all(&map, 2, 0, &planned, &count);
+    assert_int_equal(count, 1);
+    assert_int_equal(planned[0].count, 1);
+    assert_int_equal(planned[0].replicas, 2);
+    fgw_xfree(planned);
+    cluster_map_deinit(&map);
+}
+
 static void members_are_in_different_domains(void **state)
 {
     (void)state;
@@ -231,6 +257,36 @@ static void few_stores_need_one_copy(void **state)
     fgw_cluster_free(cluster);
 }
 
+/* Sets of one store are left from when there was one: a single copy does not acknowledge then. */
+static void a_set_that_cannot_acknowledge_is_not_chosen(void **state)
+{
+    (void)state;
+    static const char *const WHERE[] = {"a/h1", "a/h2", "a/h3"};
+    struct fgw_cluster *cluster = make_cluster(WHERE, 3, 1);
+    const struct fgw_placement *placement = fgw_cluster_placement(cluster);
+    struct fgw_placement_set set;
+    struct fgw_error error = {0};
+    assert_int_equal(placement->choose(placement->context, 0, NULL, 0, &set, &error), FGW_OK);
+    assert_int_equal(set.needed, 1);
+    cluster->options.replicas = 2;
+    assert_int_equal(placement->choose(placement->context, 0, NULL, 0, &set, &error),
+                     FGW_ERR_UNAVAILABLE);
+    assert_non_null(strstr(error.message, "at least 2 stores"));
+    assert_int_equal(placement->choose(placement->context, 1, NULL, 0, &set, &error), FGW_OK);
+    assert_int_equal(set.count, 1);
+    assert_int_equal(set.needed, 1);
+    /* until the sets of two are made */
+    fgw_cluster_free(cluster);
+    cluster = make_cluster(WHERE, 3, 2);
+    cluster->options.min_replicas = 3;
+    placement = fgw_cluster_placement(cluster);
+    assert_int_equal(placement->choose(placement->context, 0, NULL, 0, &set, &error),
+                     FGW_ERR_UNAVAILABLE);
+    assert_int_equal(placement->choose(placement->context, 2, NULL, 0, &set, &error), FGW_OK);
+    assert_int_equal(set.needed, 2);
+    fgw_cluster_free(cluster);
+}
+
 static void addresses_of_urls(void **state)
 {
     (void)state;
@@ -250,10 +306,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(few_stores_make_small_sets),
         cmocka_unit_test(further_sets_of_the_same_stores_have_ids_of_their_own),
+        cmocka_unit_test(each_size_keeps_its_number_of_members),
         cmocka_unit_test(members_are_in_different_domains),
         cmocka_unit_test(every_store_is_used_and_a_new_one_moves_little),
         cmocka_unit_test(suspects_and_full_stores_come_last),
         cmocka_unit_test(few_stores_need_one_copy),
+        cmocka_unit_test(a_set_that_cannot_acknowledge_is_not_chosen),
         cmocka_unit_test(addresses_of_urls),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
