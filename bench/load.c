@@ -150,9 +150,9 @@ static void build_request(struct load *load, unsigned slot)
                          : strcmp(o->op, "delete") == 0 ? "DELETE"
                                                         : "GET";
     char *path = list || make || set ? fgw_arena_printf(arena, "/%s", o->bucket)
-                 : o->groups > 0 ? fgw_arena_printf(arena, "/%s/g%04u/k%06u", o->bucket,
-                                                    index % o->groups, index)
-                                 : fgw_arena_printf(arena, "/%s/k%06u", o->bucket, index);
+                 : o->groups > 0     ? fgw_arena_printf(arena, "/%s/g%04u/k%06u", o->bucket,
+                                                        index % o->groups, index)
+                                     : fgw_arena_printf(arena, "/%s/k%06u", o->bucket, index);
     struct fgw_sig_request request = {.method = fgw_bytes_str(method),
                                       .raw_path = fgw_bytes_str(path),
                                       .raw_query = list  ? fgw_bytes_str(o->query)
@@ -504,13 +504,23 @@ static void parse_endpoint(struct options *o, char *text)
     o->port = (unsigned)strtoul(colon + 1, NULL, 10);
 }
 
-static const struct option LONG[] = {
-    {"endpoint", 1, NULL, 'e'}, {"access-key", 1, NULL, 'a'},  {"secret-key", 1, NULL, 's'},
-    {"region", 1, NULL, 'r'},   {"bucket", 1, NULL, 'b'},      {"op", 1, NULL, 'o'},
-    {"size", 1, NULL, 'z'},     {"connections", 1, NULL, 'c'}, {"keys", 1, NULL, 'k'},
-    {"seconds", 1, NULL, 't'},  {"requests", 1, NULL, 'n'},    {"pid", 1, NULL, 'p'},
-    {"query", 1, NULL, 'q'},    {"json", 0, NULL, 'j'},        {"groups", 1, NULL, 'g'},
-    {"first", 1, NULL, 'f'},    {NULL, 0, NULL, 0}};
+static const struct option LONG[] = {{"endpoint", 1, NULL, 'e'},
+                                     {"access-key", 1, NULL, 'a'},
+                                     {"secret-key", 1, NULL, 's'},
+                                     {"region", 1, NULL, 'r'},
+                                     {"bucket", 1, NULL, 'b'},
+                                     {"op", 1, NULL, 'o'},
+                                     {"size", 1, NULL, 'z'},
+                                     {"connections", 1, NULL, 'c'},
+                                     {"keys", 1, NULL, 'k'},
+                                     {"seconds", 1, NULL, 't'},
+                                     {"requests", 1, NULL, 'n'},
+                                     {"pid", 1, NULL, 'p'},
+                                     {"query", 1, NULL, 'q'},
+                                     {"json", 0, NULL, 'j'},
+                                     {"groups", 1, NULL, 'g'},
+                                     {"first", 1, NULL, 'f'},
+                                     {NULL, 0, NULL, 0}};
 
 static void check_options(const struct options *o)
 {

@@ -3,7 +3,7 @@
  *   fgw-scan DIRECTORY/meta
  *
  * Walks all rows of names in order, 1,000 with an iterator of its own each, as a list does, in a data
- * directory that no process uses. Prints a JSON object: rows, pages, CPU and time a page in us.
+ * directory that no process uses. Prints a JSON object: rows, bytes a row, pages, CPU and time a page in us.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,8 +30,8 @@ static double seconds(clockid_t clock)
 /* Rows from `last` on; *last becomes the last one met. False at the end. */
 static bool page(struct fgw_kv *kv, struct fgw_buf *last, struct totals *totals)
 {
-    struct fgw_kv_iter *iter = fgw_kv_iter_new(kv, FGW_KV_NAMES, fgw_buf_bytes(last),
-                                               fgw_bytes(NULL, 0), NULL);
+    struct fgw_kv_iter *iter =
+        fgw_kv_iter_new(kv, FGW_KV_NAMES, fgw_buf_bytes(last), fgw_bytes(NULL, 0), NULL);
     unsigned count = 0;
     for (fgw_kv_iter_seek_first(iter); fgw_kv_iter_valid(iter) && count < ROWS_A_PAGE;
          fgw_kv_iter_next(iter)) {
@@ -77,9 +77,12 @@ int main(int argc, char **argv)
     }
     cpu = seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu;
     wall = seconds(CLOCK_MONOTONIC) - wall;
-    (void)printf("{\"rows\":%llu,\"pages\":%llu,\"cpu_us\":%.1f,\"page_us\":%.1f}\n",
-                 (unsigned long long)first.rows, (unsigned long long)first.pages,
-                 cpu / (double)totals.pages * 1e6, wall / (double)totals.pages * 1e6);
+    (void)printf("{\"rows\":%llu,\"row_bytes\":%.1f,\"pages\":%llu,\"cpu_us\":%.1f,"
+                 "\"page_us\":%.1f}\n",
+                 (unsigned long long)first.rows,
+                 first.rows == 0 ? 0 : (double)first.bytes / (double)first.rows,
+                 (unsigned long long)first.pages, cpu / (double)totals.pages * 1e6,
+                 wall / (double)totals.pages * 1e6);
     fgw_kv_close(kv);
     return 0;
 }

@@ -180,6 +180,15 @@ enum fgw_err fgw_uri_encode(struct fgw_buf *out, struct fgw_bytes text, bool kee
     return err;
 }
 
+static size_t as_they_are(struct fgw_bytes text, bool plus_is_space)
+{
+    size_t run = 0;
+    while (run < text.len && text.ptr[run] != '%' && (text.ptr[run] != '+' || !plus_is_space)) {
+        run++;
+    }
+    return run;
+}
+
 enum fgw_err fgw_uri_decode(struct fgw_arena *arena, struct fgw_bytes text, bool plus_is_space,
                             struct fgw_bytes *out_text)
 {
@@ -190,19 +199,24 @@ enum fgw_err fgw_uri_decode(struct fgw_arena *arena, struct fgw_bytes text, bool
     }
     uint8_t *out = fgw_arena_alloc(arena, text.len + 1);
     size_t o = 0;
-    for (size_t i = 0; i < text.len; i++) {
-        uint8_t c = text.ptr[i];
-        if (c == '%') {
-            if (text.len - i < 3 || hex_value(text.ptr[i + 1]) < 0 ||
-                hex_value(text.ptr[i + 2]) < 0) {
+    while (text.len > 0) {
+        size_t run = as_they_are(text, plus_is_space);
+        memcpy(out + o, text.ptr, run);
+        o += run;
+        if (run == text.len) {
+            break;
+        }
+        size_t used = 1;
+        out[o] = ' ';
+        if (text.ptr[run] == '%') {
+            struct fgw_bytes digits = fgw_bytes_sub(text, run + 1, 2);
+            if (digits.len < 2 || fgw_hex_decode(digits, out + o) != FGW_OK) {
                 return FGW_ERR_PARSE;
             }
-            c = (uint8_t)(hex_value(text.ptr[i + 1]) << 4 | hex_value(text.ptr[i + 2]));
-            i += 2;
-        } else if (c == '+' && plus_is_space) {
-            c = ' ';
+            used = 3;
         }
-        out[o++] = c;
+        o++;
+        text = fgw_bytes_sub(text, run + used, SIZE_MAX);
     }
     out[o] = '\0';
     *out_text = fgw_bytes(out, o);

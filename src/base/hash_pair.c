@@ -36,8 +36,8 @@ bool fgw_hash_pair_available(void)
         unsigned b = 0;
         unsigned c = 0;
         unsigned d = 0;
-        bool sse = __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_SSSE3) != 0 &&
-                   (c & bit_SSE4_1) != 0;
+        bool sse =
+            __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_SSSE3) != 0 && (c & bit_SSE4_1) != 0;
         bool sha = __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (b & bit_SHA) != 0;
         known = sse && sha ? 2 : 1;
     }
@@ -66,7 +66,8 @@ SHA_TARGET static inline void sha_store(struct sha_registers r, uint32_t state[8
 SHA_TARGET static inline void sha_rounds(struct sha_registers *r, __m128i w[4], unsigned group)
 {
     __m128i *now = &w[group % 4];
-    __m128i k = _mm_add_epi32(*now, _mm_load_si128((const __m128i *)(const void *)(SHA_K + 4 * group)));
+    __m128i k =
+        _mm_add_epi32(*now, _mm_load_si128((const __m128i *)(const void *)(SHA_K + 4 * group)));
     r->cdgh = _mm_sha256rnds2_epu32(r->cdgh, r->abef, k);
     r->abef = _mm_sha256rnds2_epu32(r->abef, r->cdgh, _mm_shuffle_epi32(k, 0x0e));
     if (group < 12) {
@@ -79,28 +80,28 @@ SHA_TARGET static inline void sha_rounds(struct sha_registers *r, __m128i w[4], 
 
 /* One step of MD5 (RFC 1321, 3.4); `f` is added in parts so that what does not depend on the step
  * before is ready early. */
-#define MD5_STEP(f1, f2, a, b, word, k, shift)                                                     \
-    a += (word) + (k) + (f1);                                                                      \
-    a += (f2);                                                                                     \
+#define MD5_STEP(f1, f2, a, b, word, k, shift) \
+    a += (word) + (k) + (f1); \
+    a += (f2); \
     a = (a << (shift) | a >> (32 - (shift))) + (b)
 #define F_STEP(a, b, c, d, i, k, s) MD5_STEP(0, (d ^ (b & (c ^ d))), a, b, x[i], k, s)
 #define G_STEP(a, b, c, d, i, k, s) MD5_STEP((c & ~d), (b & d), a, b, x[i], k, s)
 #define H_STEP(a, b, c, d, i, k, s) MD5_STEP(0, (b ^ (c ^ d)), a, b, x[i], k, s)
 #define I_STEP(a, b, c, d, i, k, s) MD5_STEP(0, (c ^ (b | ~d)), a, b, x[i], k, s)
 /* Four steps, then four rounds of SHA-256 beside them. */
-#define FOUR(STEP, group, i0, k0, s0, i1, k1, s1, i2, k2, s2, i3, k3, s3)                          \
-    STEP(a, b, c, d, i0, k0, s0);                                                                  \
-    STEP(d, a, b, c, i1, k1, s1);                                                                  \
-    STEP(c, d, a, b, i2, k2, s2);                                                                  \
-    STEP(b, c, d, a, i3, k3, s3);                                                                  \
+#define FOUR(STEP, group, i0, k0, s0, i1, k1, s1, i2, k2, s2, i3, k3, s3) \
+    STEP(a, b, c, d, i0, k0, s0); \
+    STEP(d, a, b, c, i1, k1, s1); \
+    STEP(c, d, a, b, i2, k2, s2); \
+    STEP(b, c, d, a, i3, k3, s3); \
     sha_rounds(&sha, w, group)
-#define F_FOUR(group, i, k0, k1, k2, k3)                                                           \
+#define F_FOUR(group, i, k0, k1, k2, k3) \
     FOUR(F_STEP, group, i, k0, 7, i + 1, k1, 12, i + 2, k2, 17, i + 3, k3, 22)
-#define G_FOUR(group, i, k0, k1, k2, k3)                                                           \
+#define G_FOUR(group, i, k0, k1, k2, k3) \
     FOUR(G_STEP, group, i, k0, 5, (i + 5) % 16, k1, 9, (i + 10) % 16, k2, 14, (i + 15) % 16, k3, 20)
-#define H_FOUR(group, i, k0, k1, k2, k3)                                                           \
+#define H_FOUR(group, i, k0, k1, k2, k3) \
     FOUR(H_STEP, group, i, k0, 4, (i + 3) % 16, k1, 11, (i + 6) % 16, k2, 16, (i + 9) % 16, k3, 23)
-#define I_FOUR(group, i, k0, k1, k2, k3)                                                           \
+#define I_FOUR(group, i, k0, k1, k2, k3) \
     FOUR(I_STEP, group, i, k0, 6, (i + 7) % 16, k1, 10, (i + 14) % 16, k2, 15, (i + 5) % 16, k3, 21)
 
 SHA_TARGET static void both_blocks(uint32_t md5[4], uint32_t sha256[8], const uint8_t *at,
@@ -118,8 +119,8 @@ SHA_TARGET static void both_blocks(uint32_t md5[4], uint32_t sha256[8], const ui
         __m128i w[4];
         memcpy(x, at, sizeof x);
         for (int i = 0; i < 4; i++) {
-            w[i] = _mm_shuffle_epi8(
-                _mm_loadu_si128((const __m128i *)(const void *)(at + 16 * i)), swap);
+            w[i] = _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)(const void *)(at + 16 * i)),
+                                    swap);
         }
         F_FOUR(0, 0, 0xd76aa478, 0xe8c7b756, 0x242070db, 0xc1bdceee);
         F_FOUR(1, 4, 0xf57c0faf, 0x4787c62a, 0xa8304613, 0xfd469501);
