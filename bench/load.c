@@ -5,9 +5,9 @@
  *   fgw-load --endpoint 127.0.0.1:8078 --access-key A --secret-key S --op put --size 4096
  *            --connections 32 --seconds 5 [--keys 1000] [--bucket bench] [--pid SERVER] [--json]
  *
- * Operations: put, get, head, list (a page of --query), delete, create-bucket, plain (unsigned GET
- * of /--query at any server). put writes keys k000000.. (with --groups G: gNNNN/kNNNNNN), get and head
- * read them, so run put first. Bounded by --seconds and by
+ * Operations: put, get, head, list (a page of --query), delete, create-bucket, versioning (switches it
+ * on), plain (unsigned GET of /--query at any server). put writes --keys keys from k000000 (--first F:
+ * from the F-th; --groups G: gNNNN/kNNNNNN), get and head read them, so run put first. Bounded by --seconds and by
  * --requests; sends to the one endpoint named. Prints one line, or one JSON object, with operations
  * and megabytes a second, latency percentiles, errors, and with --pid the server's CPU per operation
  * and resident memory.
@@ -46,7 +46,7 @@ struct options {
     unsigned port;
     const char *access_key, *secret_key, *region, *bucket, *op, *query;
     size_t size;
-    unsigned connections, keys, groups;
+    unsigned connections, keys, first, groups;
     double seconds;
     uint64_t requests_max;
     long pid;
@@ -84,6 +84,7 @@ struct load {
     uint64_t done, errors, bytes, started;
     uint64_t histogram[HISTOGRAM]; /* 16 steps an octave, in us */
     uint64_t stop_ns;
+    bool stamps; /* bodies differ */
     char first_error[200];
 };
 
@@ -129,27 +130,34 @@ static uint64_t percentile(const struct load *load, double share)
 
 /* -- requests ---------------------------------------------------------------------------------- */
 
-static void build_request(struct load *load, unsigned index)
+static const char ENABLE_VERSIONING[] =
+    "<VersioningConfiguration xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">"
+    "<Status>Enabled</Status></VersioningConfiguration>";
+
+static void build_request(struct load *load, unsigned slot)
 {
     const struct options *o = &load->options;
+    unsigned index = o->first + slot;
     struct fgw_arena *arena = &load->arena;
     char *host = fgw_arena_printf(arena, "%s:%u", o->host, o->port);
     struct fgw_sig_header host_header = {FGW_LIT("Host"), fgw_bytes_str(host)};
     bool list = strcmp(o->op, "list") == 0;
     bool put = strcmp(o->op, "put") == 0;
     bool make = strcmp(o->op, "create-bucket") == 0;
-    const char *method = put || make                    ? "PUT"
+    bool set = strcmp(o->op, "versioning") == 0;
+    const char *method = put || make || set             ? "PUT"
                          : strcmp(o->op, "head") == 0   ? "HEAD"
                          : strcmp(o->op, "delete") == 0 ? "DELETE"
                                                         : "GET";
-    char *path = list || make    ? fgw_arena_printf(arena, "/%s", o->bucket)
-                 : o->groups > 0 ? fgw_arena_printf(arena, "/%s/g%04u/k%06u", o->bucket,
-                                                    index % o->groups, index)
-                                 : fgw_arena_printf(arena, "/%s/k%06u", o->bucket, index);
+    char *path = list || make || set ? fgw_arena_printf(arena, "/%s", o->bucket)
+                 : o->groups > 0     ? fgw_arena_printf(arena, "/%s/g%04u/k%06u", o->bucket,
+                                                        index % o->groups, index)
+                                     : fgw_arena_printf(arena, "/%s/k%06u", o->bucket, index);
     struct fgw_sig_request request = {.method = fgw_bytes_str(method),
                                       .raw_path = fgw_bytes_str(path),
-                                      .raw_query =
-                                          list ? fgw_bytes_str(o->query) : fgw_bytes(NULL, 0),
+                                      .raw_query = list  ? fgw_bytes_str(o->query)
+                                                   : set ? FGW_LIT("versioning=")
+                                                         : fgw_bytes(NULL, 0),
                                       .headers = &host_header,
                                       .header_count = 1};
     struct fgw_sig_signer signer = {.access_key = fgw_bytes_str(o->access_key),
@@ -165,11 +173,11 @@ static void build_request(struct load *load, unsigned index)
     }
     char *head = fgw_arena_printf(arena, "%s %s%s%.*s HTTP/1.1\r\nHost: %s\r\n", method, path,
                                   query.len > 0 ? "?" : "", FGW_FMT(query), host);
-    if (put || make) {
-        head = fgw_arena_printf(arena, "%sContent-Length: %zu\r\n", head, put ? o->size : 0);
+    if (put || make || set) {
+        head = fgw_arena_printf(arena, "%sContent-Length: %zu\r\n", head, make ? 0 : o->size);
     }
     head = fgw_arena_printf(arena, "%s\r\n", head);
-    load->requests[index] = (struct request){fgw_bytes_str(head), put};
+    load->requests[slot] = (struct request){fgw_bytes_str(head), put || set};
 }
 
 /* -- connections ------------------------------------------------------------------------------- */
@@ -247,7 +255,7 @@ static void start_request(struct load *load, struct connection *c)
     c->request = &load->requests[load->next_request++ % load->options.keys];
     c->sent = 0;
     c->head_done = false;
-    if (c->request->has_body) {
+    if (c->request->has_body && load->stamps) {
         stamp_body(load, c);
     }
     c->started_ns = fgw_clock_boot_ns();
@@ -496,13 +504,23 @@ static void parse_endpoint(struct options *o, char *text)
     o->port = (unsigned)strtoul(colon + 1, NULL, 10);
 }
 
-static const struct option LONG[] = {
-    {"endpoint", 1, NULL, 'e'}, {"access-key", 1, NULL, 'a'},  {"secret-key", 1, NULL, 's'},
-    {"region", 1, NULL, 'r'},   {"bucket", 1, NULL, 'b'},      {"op", 1, NULL, 'o'},
-    {"size", 1, NULL, 'z'},     {"connections", 1, NULL, 'c'}, {"keys", 1, NULL, 'k'},
-    {"seconds", 1, NULL, 't'},  {"requests", 1, NULL, 'n'},    {"pid", 1, NULL, 'p'},
-    {"query", 1, NULL, 'q'},    {"json", 0, NULL, 'j'},        {"groups", 1, NULL, 'g'},
-    {NULL, 0, NULL, 0}};
+static const struct option LONG[] = {{"endpoint", 1, NULL, 'e'},
+                                     {"access-key", 1, NULL, 'a'},
+                                     {"secret-key", 1, NULL, 's'},
+                                     {"region", 1, NULL, 'r'},
+                                     {"bucket", 1, NULL, 'b'},
+                                     {"op", 1, NULL, 'o'},
+                                     {"size", 1, NULL, 'z'},
+                                     {"connections", 1, NULL, 'c'},
+                                     {"keys", 1, NULL, 'k'},
+                                     {"seconds", 1, NULL, 't'},
+                                     {"requests", 1, NULL, 'n'},
+                                     {"pid", 1, NULL, 'p'},
+                                     {"query", 1, NULL, 'q'},
+                                     {"json", 0, NULL, 'j'},
+                                     {"groups", 1, NULL, 'g'},
+                                     {"first", 1, NULL, 'f'},
+                                     {NULL, 0, NULL, 0}};
 
 static void check_options(const struct options *o)
 {
@@ -573,6 +591,9 @@ static void parse_options(struct options *o, int argc, char **argv)
         case 'g':
             o->groups = (unsigned)strtoul(optarg, NULL, 10);
             break;
+        case 'f':
+            o->first = (unsigned)strtoul(optarg, NULL, 10);
+            break;
         case 'j':
             o->json = true;
             break;
@@ -590,8 +611,15 @@ int main(int argc, char **argv)
     fgw_arena_init(&load.arena, 1 << 20);
     load.requests = fgw_xcalloc(load.options.keys, sizeof *load.requests);
     load.connections = fgw_xcalloc(load.options.connections, sizeof *load.connections);
+    load.stamps = strcmp(load.options.op, "versioning") != 0;
+    if (!load.stamps) {
+        load.options.size = sizeof ENABLE_VERSIONING - 1;
+    }
     uint8_t *body = fgw_xmalloc(load.options.size + 1);
     fgw_rng_fill(body, load.options.size);
+    if (!load.stamps) {
+        memcpy(body, ENABLE_VERSIONING, load.options.size);
+    }
     load.body = fgw_bytes(body, load.options.size);
     for (unsigned i = 0; i < load.options.keys; i++) {
         build_request(&load, i);

@@ -13,28 +13,18 @@ void fgw_check_failed(const char *file, int line, const char *expression)
     abort();
 }
 
-bool fgw_bytes_eq(struct fgw_bytes a, struct fgw_bytes b)
-{
-    return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
-}
-
-bool fgw_bytes_eq_str(struct fgw_bytes a, const char *text)
-{
-    return fgw_bytes_eq(a, fgw_bytes_str(text));
-}
-
 static uint8_t lower(uint8_t c)
 {
     return c >= 'A' && c <= 'Z' ? (uint8_t)(c | 0x20) : c;
 }
 
-bool fgw_bytes_ieq_str(struct fgw_bytes a, const char *text)
+bool fgw_bytes_ieq(struct fgw_bytes a, struct fgw_bytes b)
 {
-    if (a.len != strlen(text)) {
+    if (a.len != b.len) {
         return false;
     }
     for (size_t i = 0; i < a.len; i++) {
-        if (lower(a.ptr[i]) != lower((uint8_t)text[i])) {
+        if (a.ptr[i] != b.ptr[i] && lower(a.ptr[i]) != lower(b.ptr[i])) {
             return false;
         }
     }
@@ -84,13 +74,16 @@ size_t fgw_bytes_find_byte(struct fgw_bytes whole, uint8_t byte)
     return hit == NULL ? SIZE_MAX : (size_t)(hit - whole.ptr);
 }
 
-struct fgw_bytes fgw_bytes_sub(struct fgw_bytes whole, size_t from, size_t len)
+/* Jumps from one to the next: they are few in what is counted here. */
+size_t fgw_bytes_count_byte(struct fgw_bytes whole, uint8_t byte)
 {
-    if (from >= whole.len) {
-        return (struct fgw_bytes){whole.ptr == NULL ? NULL : whole.ptr + whole.len, 0};
+    size_t count = 0;
+    size_t at;
+    while ((at = fgw_bytes_find_byte(whole, byte)) != SIZE_MAX) {
+        whole = fgw_bytes_sub(whole, at + 1, SIZE_MAX);
+        count++;
     }
-    size_t left = whole.len - from;
-    return (struct fgw_bytes){whole.ptr + from, len < left ? len : left};
+    return count;
 }
 
 struct fgw_bytes fgw_bytes_trim(struct fgw_bytes whole)

@@ -31,10 +31,21 @@ static inline struct fgw_bytes fgw_bytes_str(const char *text)
 /* For printf: "%.*s", FGW_FMT(view). */
 #define FGW_FMT(view) (int)(view).len, (view).len ? (const char *)(view).ptr : ""
 
-bool fgw_bytes_eq(struct fgw_bytes a, struct fgw_bytes b);
-bool fgw_bytes_eq_str(struct fgw_bytes a, const char *text);
+/* Inline: every request asks some hundred times, and the length of a literal costs nothing then. */
+static inline bool fgw_bytes_eq(struct fgw_bytes a, struct fgw_bytes b)
+{
+    return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
+}
+static inline bool fgw_bytes_eq_str(struct fgw_bytes a, const char *text)
+{
+    return fgw_bytes_eq(a, fgw_bytes_str(text));
+}
 /* ASCII case-insensitive. */
-bool fgw_bytes_ieq_str(struct fgw_bytes a, const char *text);
+bool fgw_bytes_ieq(struct fgw_bytes a, struct fgw_bytes b);
+static inline bool fgw_bytes_ieq_str(struct fgw_bytes a, const char *text)
+{
+    return a.len == strlen(text) && fgw_bytes_ieq(a, fgw_bytes_str(text));
+}
 /* Unsigned byte order, shorter first: <0, 0, >0. */
 int fgw_bytes_cmp(struct fgw_bytes a, struct fgw_bytes b);
 bool fgw_bytes_starts_with(struct fgw_bytes whole, struct fgw_bytes prefix);
@@ -42,8 +53,17 @@ bool fgw_bytes_ends_with(struct fgw_bytes whole, struct fgw_bytes suffix);
 /* Offset of the first occurrence at or after `from`, or SIZE_MAX. */
 size_t fgw_bytes_find(struct fgw_bytes whole, struct fgw_bytes part, size_t from);
 size_t fgw_bytes_find_byte(struct fgw_bytes whole, uint8_t byte);
+/* How often it occurs. */
+size_t fgw_bytes_count_byte(struct fgw_bytes whole, uint8_t byte);
 /* [from, from+len) cut to the view. */
-struct fgw_bytes fgw_bytes_sub(struct fgw_bytes whole, size_t from, size_t len);
+static inline struct fgw_bytes fgw_bytes_sub(struct fgw_bytes whole, size_t from, size_t len)
+{
+    if (from >= whole.len) {
+        return (struct fgw_bytes){whole.ptr == NULL ? NULL : whole.ptr + whole.len, 0};
+    }
+    size_t left = whole.len - from;
+    return (struct fgw_bytes){whole.ptr + from, len < left ? len : left};
+}
 /* Without leading and trailing space and tab. */
 struct fgw_bytes fgw_bytes_trim(struct fgw_bytes whole);
 /* Takes the part before the first `separator` off the front of *rest; when there is none, all of

@@ -24,13 +24,15 @@ char *fgw_hex(struct fgw_arena *arena, struct fgw_bytes bytes)
     return out;
 }
 
+/* Value + 1 of each hexadecimal digit, 0 for any other byte. */
+static const uint8_t HEX_VALUES[256] = {
+    ['0'] = 1,  ['1'] = 2,  ['2'] = 3,  ['3'] = 4,  ['4'] = 5,  ['5'] = 6,  ['6'] = 7,  ['7'] = 8,
+    ['8'] = 9,  ['9'] = 10, ['a'] = 11, ['b'] = 12, ['c'] = 13, ['d'] = 14, ['e'] = 15, ['f'] = 16,
+    ['A'] = 11, ['B'] = 12, ['C'] = 13, ['D'] = 14, ['E'] = 15, ['F'] = 16};
+
 static int hex_value(uint8_t c)
 {
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-    c = (uint8_t)(c | 0x20);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+    return HEX_VALUES[c] - 1;
 }
 
 enum fgw_err fgw_hex_decode(struct fgw_bytes text, uint8_t *out)
@@ -126,7 +128,14 @@ void fgw_base32_encode(struct fgw_bytes bytes, char *out)
     uint32_t pending = 0;
     unsigned bits = 0;
     size_t o = 0;
-    for (size_t i = 0; i < bytes.len; i++) {
+    size_t i = 0;
+    for (; i + 5 <= bytes.len; i += 5) {
+        uint64_t five = (uint64_t)fgw_get_u32be(bytes.ptr + i) << 8 | bytes.ptr[i + 4];
+        for (unsigned shift = 40; shift > 0; shift -= 5) {
+            out[o++] = BASE32[five >> (shift - 5) & 31];
+        }
+    }
+    for (; i < bytes.len; i++) {
         pending = (pending << 8) | bytes.ptr[i];
         bits += 8;
         while (bits >= 5) {
@@ -171,6 +180,15 @@ enum fgw_err fgw_uri_encode(struct fgw_buf *out, struct fgw_bytes text, bool kee
     return err;
 }
 
+static size_t as_they_are(struct fgw_bytes text, bool plus_is_space)
+{
+    size_t run = 0;
+    while (run < text.len && text.ptr[run] != '%' && (text.ptr[run] != '+' || !plus_is_space)) {
+        run++;
+    }
+    return run;
+}
+
 enum fgw_err fgw_uri_decode(struct fgw_arena *arena, struct fgw_bytes text, bool plus_is_space,
                             struct fgw_bytes *out_text)
 {
@@ -181,19 +199,24 @@ enum fgw_err fgw_uri_decode(struct fgw_arena *arena, struct fgw_bytes text, bool
     }
     uint8_t *out = fgw_arena_alloc(arena, text.len + 1);
     size_t o = 0;
-    for (size_t i = 0; i < text.len; i++) {
-        uint8_t c = text.ptr[i];
-        if (c == '%') {
-            if (text.len - i < 3 || hex_value(text.ptr[i + 1]) < 0 ||
-                hex_value(text.ptr[i + 2]) < 0) {
+    while (text.len > 0) {
+        size_t run = as_they_are(text, plus_is_space);
+        memcpy(out + o, text.ptr, run);
+        o += run;
+        if (run == text.len) {
+            break;
+        }
+        size_t used = 1;
+        out[o] = ' ';
+        if (text.ptr[run] == '%') {
+            struct fgw_bytes digits = fgw_bytes_sub(text, run + 1, 2);
+            if (digits.len < 2 || fgw_hex_decode(digits, out + o) != FGW_OK) {
                 return FGW_ERR_PARSE;
             }
-            c = (uint8_t)(hex_value(text.ptr[i + 1]) << 4 | hex_value(text.ptr[i + 2]));
-            i += 2;
-        } else if (c == '+' && plus_is_space) {
-            c = ' ';
+            used = 3;
         }
-        out[o++] = c;
+        o++;
+        text = fgw_bytes_sub(text, run + used, SIZE_MAX);
     }
     out[o] = '\0';
     *out_text = fgw_bytes(out, o);

@@ -36,11 +36,6 @@ static size_t read_head(struct fgw_bytes rest, uint64_t *out_tag, uint64_t *out_
 {
     size_t tag_size;
     size_t len_size;
-    if (rest.len >= 2 && rest.ptr[0] < 0x80 && rest.ptr[1] < 0x80) { /* nearly all items */
-        *out_tag = rest.ptr[0];
-        *out_len = rest.ptr[1];
-        return 2;
-    }
     if (fgw_uvarint_decode(rest, out_tag, &tag_size) != FGW_OK ||
         fgw_uvarint_decode(fgw_bytes_sub(rest, tag_size, SIZE_MAX), out_len, &len_size) != FGW_OK) {
         return 0;
@@ -48,7 +43,7 @@ static size_t read_head(struct fgw_bytes rest, uint64_t *out_tag, uint64_t *out_
     return tag_size + len_size;
 }
 
-enum fgw_err fgw_tlv_next(struct fgw_tlv_reader *reader, struct fgw_tlv_item *out_item)
+enum fgw_err fgw_tlv_next_any(struct fgw_tlv_reader *reader, struct fgw_tlv_item *out_item)
 {
     struct fgw_bytes rest = reader->rest;
     uint64_t tag;

@@ -29,8 +29,25 @@ static inline struct fgw_tlv_reader fgw_tlv_reader(struct fgw_bytes bytes)
 {
     return (struct fgw_tlv_reader){bytes};
 }
-/* FGW_OK with an item, FGW_ERR_END at the end, FGW_ERR_CORRUPT when an item does not fit. */
-enum fgw_err fgw_tlv_next(struct fgw_tlv_reader *reader, struct fgw_tlv_item *out_item) FGW_MUST_CHECK;
+/* The general case of the next one. */
+enum fgw_err fgw_tlv_next_any(struct fgw_tlv_reader *reader,
+                              struct fgw_tlv_item *out_item) FGW_MUST_CHECK;
+/* FGW_OK with an item, FGW_ERR_END at the end, FGW_ERR_CORRUPT when an item does not fit. Inline for
+ * small tags and lengths, since every row is read by it. */
+FGW_MUST_CHECK static inline enum fgw_err fgw_tlv_next(struct fgw_tlv_reader *reader,
+                                                       struct fgw_tlv_item *out_item)
+{
+    struct fgw_bytes rest = reader->rest;
+    if (rest.len < 2 || ((rest.ptr[0] | rest.ptr[1]) & 0x80) != 0 || rest.ptr[1] > rest.len - 2) {
+        return fgw_tlv_next_any(reader, out_item);
+    }
+    size_t len = rest.ptr[1];
+    out_item->tag = rest.ptr[0];
+    out_item->value = (struct fgw_bytes){rest.ptr + 2, len};
+    out_item->raw = (struct fgw_bytes){rest.ptr, len + 2};
+    reader->rest = (struct fgw_bytes){rest.ptr + len + 2, rest.len - len - 2};
+    return FGW_OK;
+}
 /* FGW_ERR_CORRUPT when longer than 8 bytes or with a leading zero byte at the top. */
 enum fgw_err fgw_tlv_u64(struct fgw_bytes value, uint64_t *out_value) FGW_MUST_CHECK;
 static inline bool fgw_tlv_critical(uint64_t tag)

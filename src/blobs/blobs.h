@@ -42,9 +42,13 @@ struct fgw_blob_stage_options {
     uint64_t extent_number;
     uint64_t size_hint; /* bytes to come, UINT64_MAX when unknown */
     unsigned replicas;  /* 0 = the default */
+    /* NULL, or an MD5 that has seen nothing yet, updated with every byte that is written: one pass
+     * for both hashes. Only for stores whose ops say stage_takes_md5. */
+    struct fgw_md5 *md5;
 };
 
 struct fgw_blobs_ops {
+    bool stage_takes_md5;
     enum fgw_err (*stage_begin)(struct fgw_blobs *blobs,
                                 const struct fgw_blob_stage_options *options,
                                 struct fgw_blob_stage **out_stage, struct fgw_error *error);

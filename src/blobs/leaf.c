@@ -6,11 +6,45 @@
 
 enum { HASH_STEP = 64 * 1024, FIRST_CAPACITY = 16 * 1024 };
 
-void fgw_leaf_begin(struct fgw_leaf *leaf)
+void fgw_leaf_hash_begin(struct fgw_leaf_hash *hash, struct fgw_md5 *md5)
+{
+    hash->md5 = md5;
+    if (md5 != NULL) {
+        fgw_sha256_begin(&hash->beside);
+    } else {
+        fgw_digest_begin(&hash->alone, FGW_DIGEST_SHA256);
+    }
+}
+
+/* Leaves end at multiples of 64 bytes, so both hashes are at the same place of a block. */
+void fgw_leaf_hash_update(struct fgw_leaf_hash *hash, struct fgw_bytes bytes)
+{
+    if (hash->md5 != NULL) {
+        fgw_hash_pair_update(hash->md5, &hash->beside, bytes);
+    } else {
+        fgw_digest_update(&hash->alone, bytes);
+    }
+}
+
+void fgw_leaf_hash_end(struct fgw_leaf_hash *hash, uint8_t out_digest[FGW_SHA256_SIZE])
+{
+    if (hash->md5 != NULL) {
+        fgw_sha256_end(&hash->beside, out_digest);
+    } else {
+        fgw_digest_end(&hash->alone, out_digest);
+    }
+}
+
+void fgw_leaf_hash_deinit(struct fgw_leaf_hash *hash)
+{
+    fgw_digest_deinit(&hash->alone);
+}
+
+void fgw_leaf_begin(struct fgw_leaf *leaf, struct fgw_md5 *md5)
 {
     leaf->len = 0;
     leaf->crc32c = 0;
-    fgw_digest_begin(&leaf->sha256, FGW_DIGEST_SHA256);
+    fgw_leaf_hash_begin(&leaf->sha256, md5);
 }
 
 static void make_room(struct fgw_leaf *leaf, size_t more)
@@ -33,7 +67,7 @@ void fgw_leaf_fill(struct fgw_leaf *leaf, struct fgw_bytes *rest)
         struct fgw_bytes piece = fgw_bytes_sub(*rest, 0, room < HASH_STEP ? room : HASH_STEP);
         make_room(leaf, piece.len);
         memcpy(leaf->bytes + leaf->len, piece.ptr, piece.len);
-        fgw_digest_update(&leaf->sha256, piece);
+        fgw_leaf_hash_update(&leaf->sha256, piece);
         leaf->crc32c = fgw_crc32c(leaf->crc32c, piece);
         leaf->len += piece.len;
         *rest = fgw_bytes_sub(*rest, piece.len, SIZE_MAX);
@@ -46,14 +80,14 @@ void fgw_leaf_fill(struct fgw_leaf *leaf, struct fgw_bytes *rest)
 struct fgw_storage_block fgw_leaf_end(struct fgw_leaf *leaf)
 {
     uint8_t digest[FGW_SHA256_SIZE];
-    fgw_digest_end(&leaf->sha256, digest);
+    fgw_leaf_hash_end(&leaf->sha256, digest);
     return (struct fgw_storage_block){fgw_cid_make(FGW_CODEC_RAW, digest), leaf->crc32c,
                                       fgw_bytes(leaf->bytes, leaf->len)};
 }
 
 void fgw_leaf_deinit(struct fgw_leaf *leaf)
 {
-    fgw_digest_deinit(&leaf->sha256);
+    fgw_leaf_hash_deinit(&leaf->sha256);
     fgw_xfree(leaf->bytes);
     leaf->bytes = NULL;
 }

@@ -6,6 +6,7 @@
 #include "blobs/local.h"
 
 #include "base/crc.h"
+#include "blobs/leaf.h"
 #include "cid/dag.h"
 #include "event/fiber.h"
 
@@ -28,7 +29,8 @@ struct fgw_blob_stage {
     size_t leaf_len;
     size_t leaf_capacity;
     bool leaf_in_arena;
-    struct fgw_digest sha256;
+    struct fgw_md5 *md5; /* of the options */
+    struct fgw_leaf_hash sha256;
     uint32_t crc32c;
     /* once it is too large for memory */
     struct fgw_storage_writer *writer;
@@ -54,7 +56,7 @@ static void begin_leaf(struct fgw_blob_stage *stage)
 {
     stage->leaf_len = 0;
     stage->crc32c = 0;
-    fgw_digest_begin(&stage->sha256, FGW_DIGEST_SHA256);
+    fgw_leaf_hash_begin(&stage->sha256, stage->md5);
 }
 
 static enum fgw_err stage_begin(struct fgw_blobs *blobs,
@@ -69,6 +71,7 @@ static enum fgw_err stage_begin(struct fgw_blobs *blobs,
     stage->owner = *options->owner;
     stage->owner.key = fgw_arena_copy(options->arena, options->owner->key);
     stage->extent_number = options->extent_number;
+    stage->md5 = options->md5;
     if (options->size_hint <= FGW_STORAGE_INLINE_MAX) {
         stage->leaf_capacity = (size_t)options->size_hint;
         stage->leaf = fgw_arena_alloc(options->arena, stage->leaf_capacity + 1);
@@ -105,7 +108,7 @@ static void grow_leaf(struct fgw_blob_stage *stage)
 static struct fgw_storage_block end_leaf(struct fgw_blob_stage *stage)
 {
     uint8_t digest[FGW_SHA256_SIZE];
-    fgw_digest_end(&stage->sha256, digest);
+    fgw_leaf_hash_end(&stage->sha256, digest);
     return (struct fgw_storage_block){fgw_cid_make(FGW_CODEC_RAW, digest), stage->crc32c,
                                       fgw_bytes(stage->leaf, stage->leaf_len)};
 }
@@ -149,7 +152,7 @@ static void fill_leaf(struct fgw_blob_stage *stage, struct fgw_bytes piece)
         grow_leaf(stage);
     }
     memcpy(stage->leaf + stage->leaf_len, piece.ptr, piece.len);
-    fgw_digest_update(&stage->sha256, piece);
+    fgw_leaf_hash_update(&stage->sha256, piece);
     stage->crc32c = fgw_crc32c(stage->crc32c, piece);
     stage->leaf_len += piece.len;
     stage->size += piece.len;
@@ -178,7 +181,7 @@ static void end_stage(struct fgw_blob_stage *stage)
 {
     fgw_dag_builder_free(stage->dag);
     fgw_storage_writer_free(stage->writer);
-    fgw_digest_deinit(&stage->sha256);
+    fgw_leaf_hash_deinit(&stage->sha256);
     if (!stage->leaf_in_arena) {
         fgw_xfree(stage->leaf);
     }
@@ -377,6 +380,7 @@ static void read_close(struct fgw_blob_reader *reader)
 }
 
 static const struct fgw_blobs_ops OPS = {
+    .stage_takes_md5 = true,
     .stage_begin = stage_begin,
     .stage_write = stage_write,
     .stage_finish = stage_finish,

@@ -306,6 +306,7 @@ static void release(struct fgw_blobs *blobs, const struct fgw_storage_owner *own
 /* -- life ---------------------------------------------------------------------------------------- */
 
 static const struct fgw_blobs_ops OPS = {
+    .stage_takes_md5 = true,
     .stage_begin = fgw_replicated_stage_begin,
     .stage_write = fgw_replicated_stage_write,
     .stage_finish = fgw_replicated_stage_finish,

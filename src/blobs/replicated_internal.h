@@ -140,6 +140,7 @@ struct fgw_blob_stage {
     uint64_t extent_number;
     uint64_t size;
     unsigned replicas;
+    struct fgw_md5 *md5; /* of the options */
     struct fgw_error *error;
     struct fgw_leaf leaf;  /* being filled */
     struct fgw_leaf spare; /* being sent */

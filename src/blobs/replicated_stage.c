@@ -215,7 +215,7 @@ static enum fgw_err flush_leaf(struct fgw_blob_stage *stage)
     if (err == FGW_OK) {
         err = go_on(stage, send_leaf(stage, &block));
     }
-    fgw_leaf_begin(&stage->leaf);
+    fgw_leaf_begin(&stage->leaf, stage->md5);
     return err;
 }
 
@@ -233,9 +233,10 @@ enum fgw_err fgw_replicated_stage_begin(struct fgw_blobs *blobs,
     stage->owner.key = fgw_arena_copy(options->arena, options->owner->key);
     stage->extent_number = options->extent_number;
     stage->replicas = options->replicas;
+    stage->md5 = options->md5;
     stage->error = error;
     fgw_buf_init(&stage->leaves, 0);
-    fgw_leaf_begin(&stage->leaf);
+    fgw_leaf_begin(&stage->leaf, stage->md5);
     *out_stage = stage;
     return FGW_OK;
 }

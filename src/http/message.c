@@ -3,10 +3,10 @@
 
 struct fgw_bytes fgw_http_header_get(const struct fgw_http_request *request, const char *name)
 {
-    size_t len = strlen(name);
+    struct fgw_bytes wanted = fgw_bytes_str(name);
     for (size_t i = 0; i < request->header_count; i++) {
-        if (request->headers[i].name.len == len &&
-            fgw_bytes_ieq_str(request->headers[i].name, name)) {
+        if (request->headers[i].name.len == wanted.len &&
+            fgw_bytes_ieq(request->headers[i].name, wanted)) {
             return request->headers[i].value;
         }
     }

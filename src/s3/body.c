@@ -108,7 +108,7 @@ enum fgw_err fgw_s3_body_plan(struct fgw_s3_request *request,
 
 static bool wants_md5(const struct fgw_s3_body *body)
 {
-    return body->options.want_md5 || body->has_content_md5;
+    return body->md5_of_sink == NULL && (body->options.want_md5 || body->has_content_md5);
 }
 
 static bool wants_sha256(const struct fgw_s3_body *body)
@@ -273,6 +273,9 @@ static enum fgw_err check_sha256(struct fgw_s3_body *body)
 static enum fgw_err check_md5(struct fgw_s3_body *body)
 {
     struct fgw_s3_request *request = body->request;
+    if (body->md5_of_sink != NULL) {
+        fgw_md5_end(body->md5_of_sink, body->md5);
+    }
     if (!body->has_content_md5 || memcmp(body->md5, body->content_md5, FGW_MD5_SIZE) == 0) {
         return FGW_OK;
     }

@@ -8,6 +8,7 @@
 #ifndef FGW_S3_BODY_H
 #define FGW_S3_BODY_H
 
+#include "base/hash_pair.h"
 #include "s3/checksum.h"
 #include "s3/request.h"
 #include "sigv4/chunked.h"
@@ -37,6 +38,8 @@ struct fgw_s3_body {
     uint64_t size;
     uint8_t md5[FGW_MD5_SIZE];          /* with want_md5 or Content-MD5 */
     struct fgw_checksum_value checksum; /* algorithm NONE when none was asked for */
+    /* between plan and run: the sink computes the MD5 with this; else NULL */
+    struct fgw_md5 *md5_of_sink;
     /* private */
     struct fgw_chunked *chunked;
     struct fgw_digest md5_digest;

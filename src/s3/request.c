@@ -10,15 +10,6 @@ static enum fgw_err bad_uri(struct fgw_s3_request *request)
     return fgw_error_set(&request->error, FGW_ERR_INVALID_URI, NULL);
 }
 
-static size_t count_params(struct fgw_bytes raw_query)
-{
-    size_t count = 1;
-    for (size_t i = 0; i < raw_query.len; i++) {
-        count += raw_query.ptr[i] == '&';
-    }
-    return count;
-}
-
 static enum fgw_err parse_param(struct fgw_arena *arena, struct fgw_bytes pair,
                                 struct fgw_s3_param *out_param)
 {
@@ -40,8 +31,8 @@ enum fgw_err fgw_s3_query_parse(struct fgw_arena *arena, struct fgw_bytes raw_qu
         *out_query = (struct fgw_s3_query){0};
         return FGW_OK;
     }
-    struct fgw_s3_param *params =
-        fgw_arena_alloc(arena, count_params(raw_query) * sizeof *params);
+    size_t parts = fgw_bytes_count_byte(raw_query, '&') + 1;
+    struct fgw_s3_param *params = fgw_arena_alloc(arena, parts * sizeof *params);
     size_t count = 0;
     struct fgw_bytes rest = raw_query;
     struct fgw_bytes pair;
@@ -162,8 +153,9 @@ enum fgw_err fgw_s3_request_parse(struct fgw_s3_request *request)
 
 struct fgw_bytes fgw_s3_param(const struct fgw_s3_request *request, const char *name)
 {
+    struct fgw_bytes wanted = fgw_bytes_str(name);
     for (size_t i = 0; i < request->query.count; i++) {
-        if (fgw_bytes_eq_str(request->query.params[i].name, name)) {
+        if (fgw_bytes_eq(request->query.params[i].name, wanted)) {
             return request->query.params[i].value;
         }
     }

@@ -66,14 +66,18 @@ static const char *known_sub(struct fgw_bytes name)
     return NULL;
 }
 
+/* Signed queries are mostly X-Amz-: asked first. */
 static bool is_argument(struct fgw_bytes name)
 {
+    if (name.len >= 6 && fgw_bytes_ieq_str(fgw_bytes_sub(name, 0, 6), "x-amz-")) {
+        return true;
+    }
     for (size_t i = 0; i < FGW_COUNT_OF(ARGUMENTS); i++) {
         if (fgw_bytes_eq_str(name, ARGUMENTS[i])) {
             return true;
         }
     }
-    return name.len >= 6 && fgw_bytes_ieq_str(fgw_bytes_sub(name, 0, 6), "x-amz-");
+    return false;
 }
 
 /* The one sub-resource the query names in *out_sub ("" for none). */

@@ -28,12 +28,18 @@ enum fgw_err fgw_s3_stage_body(struct fgw_s3_request *request, struct fgw_s3_bod
                                              .size_hint = body->length,
                                              .replicas = request->bucket.replicas};
     struct fgw_blob_stage *stage = NULL;
+    struct fgw_md5 md5;
+    if (request->s3->blobs->ops->stage_takes_md5 && fgw_hash_pair_available()) {
+        fgw_md5_begin(&md5);
+        options.md5 = body->md5_of_sink = &md5;
+    }
     enum fgw_err err =
         fgw_blob_stage_begin(request->s3->blobs, &options, &stage, &request->error);
     if (err != FGW_OK) {
         return err;
     }
     err = fgw_s3_body_run(body, write_stage, stage);
+    body->md5_of_sink = NULL;
     if (err != FGW_OK) {
         fgw_blob_stage_abort(stage);
         return err;

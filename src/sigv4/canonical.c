@@ -9,6 +9,8 @@
 #include "base/encode.h"
 #include "sigv4/sigv4_internal.h"
 
+enum { SORT_BY_HAND_MAX = 16 };
+
 static const bool UNRESERVED[256] = {
     ['A' ... 'Z'] = true, ['a' ... 'z'] = true, ['0' ... '9'] = true, ['-'] = true,
     ['.'] = true,         ['_'] = true,         ['~'] = true};
@@ -42,32 +44,26 @@ void fgw_sig_sink_write(struct fgw_sig_sink *sink, struct fgw_bytes bytes)
 
 /* -- percent-encoding ---------------------------------------------------------------------- */
 
-static int hex_value(uint8_t c)
+/* The decoded byte at the front of `text` (which is not empty), and how many bytes say it. */
+static uint8_t decoded(struct fgw_bytes text, bool plus_is_space, size_t *out_used)
 {
-    if (c >= '0' && c <= '9') {
-        return c - '0';
+    uint8_t c = text.ptr[0];
+    *out_used = 1;
+    if (c == '%' && text.len >= 3 && fgw_hex_decode(fgw_bytes(text.ptr + 1, 2), &c) == FGW_OK) {
+        *out_used = 3;
+        return c;
     }
-    c = (uint8_t)(c | 0x20);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+    return c == '+' && plus_is_space ? ' ' : c;
 }
 
-/* Takes one decoded byte off the front of *rest (which is not empty). */
-static uint8_t take_decoded(struct fgw_bytes *rest, bool plus_is_space)
+/* How many bytes at the front encode to themselves. */
+static size_t plain_run(struct fgw_bytes text, bool keep_slash)
 {
-    uint8_t c = rest->ptr[0];
-    size_t used = 1;
-    if (c == '%' && rest->len >= 3) {
-        int high = hex_value(rest->ptr[1]);
-        int low = hex_value(rest->ptr[2]);
-        if (high >= 0 && low >= 0) {
-            c = (uint8_t)(high << 4 | low);
-            used = 3;
-        }
-    } else if (c == '+' && plus_is_space) {
-        c = ' ';
+    size_t run = 0;
+    while (run < text.len && (UNRESERVED[text.ptr[run]] || (keep_slash && text.ptr[run] == '/'))) {
+        run++;
     }
-    *rest = fgw_bytes_sub(*rest, used, SIZE_MAX);
-    return c;
+    return run;
 }
 
 /* Writes one byte encoded; returns its length, 1 or 3. */
@@ -87,30 +83,43 @@ static size_t encode_byte(uint8_t c, uint8_t out[3])
 void fgw_sig_write_path(struct fgw_sig_sink *sink, struct fgw_bytes raw_path)
 {
     while (raw_path.len > 0) {
-        uint8_t encoded[3];
-        uint8_t c = take_decoded(&raw_path, false);
-        if (UNRESERVED[c] || c == '/') {
-            fgw_sig_sink_byte(sink, c);
+        size_t used = plain_run(raw_path, true);
+        if (used > 0) {
+            fgw_sig_sink_write(sink, fgw_bytes_sub(raw_path, 0, used));
         } else {
-            fgw_sig_sink_write(sink, fgw_bytes(encoded, encode_byte(c, encoded)));
+            uint8_t encoded[3];
+            uint8_t c = decoded(raw_path, false, &used);
+            size_t len = c == '/' ? 1 : encode_byte(c, encoded);
+            fgw_sig_sink_write(sink, fgw_bytes(c == '/' ? &c : encoded, len));
         }
+        raw_path = fgw_bytes_sub(raw_path, used, SIZE_MAX);
     }
 }
 
 /* -- query --------------------------------------------------------------------------------- */
 
-/* Canonical form of one name or value, written at *out, which moves behind it. */
+/* Canonical form of one name or value: what was sent when that is canonical, as most of it is, else
+ * written at *out, which moves behind it. */
 static struct fgw_bytes canonical_part(struct fgw_bytes raw, enum fgw_sig_form form, uint8_t **out)
 {
-    if (form == FGW_SIG_FORM_RAW) {
+    size_t used = form == FGW_SIG_FORM_RAW ? raw.len : plain_run(raw, false);
+    if (used == raw.len) {
         return raw;
     }
     uint8_t *start = *out;
+    uint8_t *at = start;
     while (raw.len > 0) {
-        uint8_t c = take_decoded(&raw, true);
-        *out += encode_byte(c, *out);
+        if (used > 0) {
+            memcpy(at, raw.ptr, used);
+            at += used;
+        } else {
+            at += encode_byte(decoded(raw, true, &used), at);
+        }
+        raw = fgw_bytes_sub(raw, used, SIZE_MAX);
+        used = plain_run(raw, false);
     }
-    return fgw_bytes(start, (size_t)(*out - start));
+    *out = at;
+    return fgw_bytes(start, (size_t)(at - start));
 }
 
 static int compare_pairs(const void *left, const void *right)
@@ -121,30 +130,27 @@ static int compare_pairs(const void *left, const void *right)
     return order != 0 ? order : fgw_bytes_cmp(a->value, b->value);
 }
 
+/* Signers send them nearly in order: few are moved, and a hostile order is left to qsort. */
 static void sort_pairs(struct fgw_sig_pair *pairs, size_t count)
 {
-    bool sorted = true;
-    for (size_t i = 1; i < count && sorted; i++) {
-        sorted = compare_pairs(&pairs[i - 1], &pairs[i]) <= 0;
-    }
-    if (!sorted) {
+    if (count > SORT_BY_HAND_MAX) {
         qsort(pairs, count, sizeof *pairs, compare_pairs);
+        return;
     }
-}
-
-static size_t count_parts(struct fgw_bytes query)
-{
-    size_t count = query.len > 0;
-    for (size_t i = 0; i < query.len; i++) {
-        count += query.ptr[i] == '&';
+    for (size_t i = 1; i < count; i++) {
+        struct fgw_sig_pair pair = pairs[i];
+        size_t at = i;
+        for (; at > 0 && compare_pairs(&pairs[at - 1], &pair) > 0; at--) {
+            pairs[at] = pairs[at - 1];
+        }
+        pairs[at] = pair;
     }
-    return count;
 }
 
 enum fgw_err fgw_sig_query_pairs(struct fgw_arena *arena, struct fgw_bytes raw_query,
                                  enum fgw_sig_form form, struct fgw_sig_pairs *out_pairs)
 {
-    size_t parts = count_parts(raw_query);
+    size_t parts = raw_query.len == 0 ? 0 : fgw_bytes_count_byte(raw_query, '&') + 1;
     if (parts > FGW_SIG_QUERY_PAIRS_MAX) {
         return FGW_ERR_TOO_LARGE;
     }
@@ -207,8 +213,10 @@ bool fgw_sig_name_eq(struct fgw_bytes a, struct fgw_bytes b)
 const struct fgw_sig_header *fgw_sig_header_find(const struct fgw_sig_request *request,
                                                  const char *name)
 {
+    struct fgw_bytes wanted = fgw_bytes_str(name);
     for (size_t i = 0; i < request->header_count; i++) {
-        if (fgw_bytes_ieq_str(request->headers[i].name, name)) {
+        if (request->headers[i].name.len == wanted.len &&
+            fgw_bytes_ieq(request->headers[i].name, wanted)) {
             return &request->headers[i];
         }
     }
@@ -218,10 +226,7 @@ const struct fgw_sig_header *fgw_sig_header_find(const struct fgw_sig_request *r
 enum fgw_err fgw_sig_split_names(struct fgw_arena *arena, struct fgw_bytes list,
                                  const struct fgw_bytes **out_names, size_t *out_count)
 {
-    size_t count = 1;
-    for (size_t i = 0; i < list.len; i++) {
-        count += list.ptr[i] == ';';
-    }
+    size_t count = fgw_bytes_count_byte(list, ';') + 1;
     if (count > FGW_SIG_SIGNED_HEADERS_MAX) {
         return FGW_ERR_TOO_LARGE;
     }

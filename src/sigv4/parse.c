@@ -347,8 +347,9 @@ static enum fgw_err parse_authorization(struct fgw_sig_auth *auth, struct fgw_by
 bool fgw_sig_query_get(const struct fgw_sig_auth *auth, const char *name,
                        struct fgw_bytes *out_value)
 {
+    struct fgw_bytes wanted = fgw_bytes_str(name);
     for (size_t i = 0; i < auth->query.count; i++) {
-        if (fgw_bytes_eq_str(auth->query.pairs[i].name, name)) {
+        if (fgw_bytes_eq(auth->query.pairs[i].name, wanted)) {
             return fgw_uri_decode(auth->arena, auth->query.pairs[i].value, false, out_value) ==
                    FGW_OK;
         }

@@ -271,6 +271,7 @@ static struct batch *begin_batch(struct fgw_committer *committer)
     atomic_store(&batch->state, BATCH_BUILDING);
     batch_reset(batch);
     struct fgw_storage_txn *txn = &committer->txn;
+    fgw_txn_begin_batch(txn);
     txn->overlays[0] = &batch->overlay;
     txn->overlay_count = 1;
     for (size_t i = committer->in_flight_count; i > 0; i--) {

@@ -221,6 +221,9 @@ struct fgw_storage_txn;
  * the operation comes back after a worker has read the row. The view lives until evaluate returns. */
 enum fgw_err fgw_storage_txn_get(struct fgw_storage_txn *txn, struct fgw_bytes key,
                                  struct fgw_bytes *out_value) FGW_MUST_CHECK;
+/* The same for a row that many operations look at and few change: read once a batch. */
+enum fgw_err fgw_storage_txn_get_common(struct fgw_storage_txn *txn, struct fgw_bytes key,
+                                        struct fgw_bytes *out_value) FGW_MUST_CHECK;
 /* FGW_OK when at least one row lies in [lower, upper), FGW_ERR_NOT_FOUND when none. */
 enum fgw_err fgw_storage_txn_any(struct fgw_storage_txn *txn, struct fgw_bytes lower,
                                  struct fgw_bytes upper) FGW_MUST_CHECK;

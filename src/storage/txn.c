@@ -8,6 +8,8 @@ void fgw_txn_init(struct fgw_storage_txn *txn, struct fgw_storage *storage)
 {
     *txn = (struct fgw_storage_txn){.storage = storage};
     fgw_arena_init(&txn->arena, 0);
+    fgw_arena_init(&txn->common.arena, 0);
+    fgw_txn_begin_batch(txn);
     fgw_buf_init(&txn->value, 0);
     fgw_buf_init(&txn->items, 0);
 }
@@ -15,9 +17,16 @@ void fgw_txn_init(struct fgw_storage_txn *txn, struct fgw_storage *storage)
 void fgw_txn_deinit(struct fgw_storage_txn *txn)
 {
     fgw_arena_deinit(&txn->arena);
+    fgw_arena_deinit(&txn->common.arena);
     fgw_buf_deinit(&txn->value);
     fgw_buf_deinit(&txn->items);
     fgw_xfree(txn->places);
+}
+
+void fgw_txn_begin_batch(struct fgw_storage_txn *txn)
+{
+    fgw_arena_reset(&txn->common.arena);
+    fgw_rowmap_init(&txn->common.rows, &txn->common.arena);
 }
 
 /* -- rows that are not in memory ----------------------------------------------------------------- */
@@ -91,21 +100,51 @@ static enum fgw_err get_stored(struct fgw_storage_txn *txn, enum fgw_kv_family f
 
 /* -- names -------------------------------------------------------------------------------------- */
 
-enum fgw_err fgw_storage_txn_get(struct fgw_storage_txn *txn, struct fgw_bytes key,
-                                 struct fgw_bytes *out_value)
+/* The newest word of the batches that RocksDB may not have yet; NULL when they say nothing. */
+static const struct fgw_rowmap_row *get_overlaid(struct fgw_storage_txn *txn, struct fgw_bytes key)
 {
     for (size_t i = 0; i < txn->overlay_count; i++) {
         const struct fgw_rowmap_row *row = fgw_rowmap_get(&txn->overlays[i]->names, key);
         if (row != NULL) {
             txn->on_unsynced = txn->on_unsynced || i == 0;
-            if (row->deleted) {
-                return FGW_ERR_NOT_FOUND;
-            }
-            *out_value = row->value;
-            return FGW_OK;
+            return row;
         }
     }
-    return get_stored(txn, FGW_KV_NAMES, key, out_value);
+    return NULL;
+}
+
+static enum fgw_err take_row(const struct fgw_rowmap_row *row, struct fgw_bytes *out_value)
+{
+    if (row->deleted) {
+        return FGW_ERR_NOT_FOUND;
+    }
+    *out_value = row->value;
+    return FGW_OK;
+}
+
+enum fgw_err fgw_storage_txn_get(struct fgw_storage_txn *txn, struct fgw_bytes key,
+                                 struct fgw_bytes *out_value)
+{
+    const struct fgw_rowmap_row *row = get_overlaid(txn, key);
+    return row != NULL ? take_row(row, out_value) : get_stored(txn, FGW_KV_NAMES, key, out_value);
+}
+
+/* What is applied while the batch is built stands in an overlay, which is asked first. */
+enum fgw_err fgw_storage_txn_get_common(struct fgw_storage_txn *txn, struct fgw_bytes key,
+                                        struct fgw_bytes *out_value)
+{
+    const struct fgw_rowmap_row *row = get_overlaid(txn, key);
+    if (row == NULL) {
+        row = fgw_rowmap_get(&txn->common.rows, key);
+    }
+    if (row != NULL) {
+        return take_row(row, out_value);
+    }
+    enum fgw_err err = get_stored(txn, FGW_KV_NAMES, key, out_value);
+    if (err == FGW_OK) {
+        fgw_rowmap_put(&txn->common.rows, key, *out_value);
+    }
+    return err;
 }
 
 /* All places a row can come from, each at its first key in the range. */

@@ -25,6 +25,10 @@ struct fgw_storage_txn {
     /* newest first; [0] is the batch being built */
     const struct fgw_overlay *overlays[FGW_BATCHES_IN_FLIGHT + 1];
     size_t overlay_count;
+    struct {
+        struct fgw_arena arena;
+        struct fgw_rowmap rows; /* as RocksDB has them, read for this batch: overlays are newer */
+    } common;
     struct fgw_arena arena; /* values handed out during one evaluation */
     struct fgw_buf value;
     struct fgw_buf items;      /* the operation's outcome */
@@ -39,6 +43,8 @@ struct fgw_storage_txn {
 
 void fgw_txn_init(struct fgw_storage_txn *txn, struct fgw_storage *storage);
 void fgw_txn_deinit(struct fgw_storage_txn *txn);
+/* Before the first operation of a batch. */
+void fgw_txn_begin_batch(struct fgw_storage_txn *txn);
 /* Runs holds and evaluate of txn->request. FGW_OK: txn->items is the outcome. FGW_ERR_AGAIN: rows
  * are missing (request->missed). FGW_ERR_UNAVAILABLE with *out_defer: depends on an index row that
  * a batch in flight changes: to be tried when that is applied. Others: the operation's answer. */

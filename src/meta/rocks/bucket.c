@@ -18,7 +18,7 @@ enum fgw_err rocks_txn_bucket(struct fgw_storage_txn *txn, struct fgw_arena *are
 {
     struct fgw_bytes row;
     enum fgw_err err =
-        rocks_txn_get(txn, arena, rocks_key_text(arena, 'B', bucket->name), &row);
+        rocks_txn_get_common(txn, arena, rocks_key_text(arena, 'B', bucket->name), &row);
     if (err == FGW_OK) {
         err = fgw_row_decode_bucket(arena, bucket->name, row, out_bucket);
     }

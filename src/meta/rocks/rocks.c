@@ -73,6 +73,17 @@ enum fgw_err rocks_txn_get(struct fgw_storage_txn *txn, struct fgw_arena *arena,
     return err;
 }
 
+enum fgw_err rocks_txn_get_common(struct fgw_storage_txn *txn, struct fgw_arena *arena,
+                                  struct fgw_bytes key, struct fgw_bytes *out_row)
+{
+    struct fgw_bytes view;
+    enum fgw_err err = fgw_storage_txn_get_common(txn, key, &view);
+    if (err == FGW_OK) {
+        *out_row = fgw_arena_copy(arena, view);
+    }
+    return err;
+}
+
 enum fgw_err rocks_fail(struct fgw_error *error, enum fgw_err err, const char *what,
                         struct fgw_bytes name)
 {

@@ -75,6 +75,9 @@ enum fgw_err rocks_get_snapshot(struct rocks *rocks, struct fgw_arena *arena, st
 /* Row of evaluate, copied to the arena so that it outlives the view. */
 enum fgw_err rocks_txn_get(struct fgw_storage_txn *txn, struct fgw_arena *arena,
                            struct fgw_bytes key, struct fgw_bytes *out_row) FGW_MUST_CHECK;
+/* The same for rows of buckets, which every write in them looks at. */
+enum fgw_err rocks_txn_get_common(struct fgw_storage_txn *txn, struct fgw_arena *arena,
+                                  struct fgw_bytes key, struct fgw_bytes *out_row) FGW_MUST_CHECK;
 void rocks_changed(struct rocks *rocks);
 /* A code without a text gets "reading METADATA WHAT failed: ..."; returns err. */
 enum fgw_err rocks_fail(struct fgw_error *error, enum fgw_err err, const char *what,
