@@ -438,6 +438,11 @@ static void write_metrics(void *context, struct fgw_buf *out)
     fgw_metrics_gauge(out, "fgw_cluster_map_version", "Version of the map.", cluster.map_version);
     fgw_metrics_gauge(out, "fgw_cluster_replicas_possible", "Copies that new objects get.",
                       cluster.replicas_possible);
+    fgw_metrics_counter(out, "fgw_cluster_releases_kept_total",
+                        "Releases written down for a store that could not be told.",
+                        cluster.releases_kept);
+    fgw_metrics_counter(out, "fgw_cluster_releases_followed_total",
+                        "Holds that this store ended by such notes.", cluster.releases_followed);
     fgw_metrics_counter(out, "fgw_blobs_writes_total", "Blobs written.", blobs.writes);
     fgw_metrics_counter(out, "fgw_blobs_writes_failed_total", "Blobs with too few copies.",
                         blobs.writes_failed);

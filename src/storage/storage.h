@@ -493,7 +493,7 @@ struct fgw_storage_stats {
     uint64_t blocks, batches, operations, syncs, sync_ns_total, applied_batch, last_batch;
     uint64_t cache_bytes, pending_holds;
     uint64_t checkpoint_batch; /* covered by a checkpoint that was read back; 0: none */
-    /* compaction, since the process began; waiting: given up, until a checkpoint covers it */
+    /* compaction, since the process began; waiting: given up, until two checkpoints cover it */
     uint64_t moved_blocks, moved_bytes, groups_unlinked, bytes_unlinked;
     uint64_t groups_waiting, bytes_waiting;
     uint64_t spared_bytes; /* of blocks that were not written, as the store had them */
