@@ -529,12 +529,15 @@ enum fgw_err fgw_piece_export(const struct fgw_piece_export *options, json_t *pi
     export->start_ms = fgw_clock_boot_ms();
     fgw_buf_init(&export->node, FGW_PIECE_LIST_NODE_MAX);
     fgw_buf_init(&export->leaf, 0);
+    /* a blob that is moved while roots are chosen would be in no piece of either group */
+    fgw_storage_keep_group(options->storage, options->group);
     enum fgw_err err = seal_group(options, error);
     if (err == FGW_OK) {
         err = open_folders(export);
         err = err == FGW_OK ? make_pieces(export, pieces) : err;
         close_folders(export);
     }
+    fgw_storage_keep_group(options->storage, 0);
     fgw_buf_deinit(&export->leaf);
     fgw_buf_deinit(&export->node);
     fgw_xfree(export);
