@@ -15,6 +15,8 @@ enum option {
     OPT_SHARDS,
     OPT_REPLICAS,
     OPT_OWNER,
+    OPT_BYTES,
+    OPT_OBJECTS,
     OPT_JSON,
     OPT_COUNT
 };
@@ -39,6 +41,8 @@ static const struct fgw_config_option OPTIONS[OPT_COUNT] = {
     [OPT_SHARDS] = {"shards", true, NULL, "shards of a bucket's index, 1 to 4096"},
     [OPT_REPLICAS] = {"replicas", true, NULL, "copies of each object of a bucket"},
     [OPT_OWNER] = {"owner", true, NULL, "user name; root unless given"},
+    [OPT_BYTES] = {"bytes", true, NULL, "of bucket quota, which is not in this build"},
+    [OPT_OBJECTS] = {"objects", true, NULL, "of bucket quota, which is not in this build"},
     [OPT_JSON] = {"json", false, NULL, "one JSON document"},
 };
 
@@ -101,8 +105,8 @@ static const char *const USERS_COLUMNS[] = {"name", "policy", "email", "id", NUL
 static const char *const KEY_COLUMNS[] = {"access_key", "secret_key", "user",
                                           "disabled",   "created",    NULL};
 static const char *const KEYS_COLUMNS[] = {"access_key", "user", "disabled", "created", NULL};
-static const char *const BUCKET_COLUMNS[] = {"name",       "owner",  "owner_id", "created",
-                                             "versioning", "shards", "replicas", NULL};
+static const char *const BUCKET_COLUMNS[] = {
+    "name", "id", "owner", "owner_id", "created", "versioning", "shards", "replicas", NULL};
 static const char *const BUCKETS_COLUMNS[] = {"name",       "owner",  "created",
                                               "versioning", "shards", NULL};
 static const char *const REMOVED_COLUMNS[] = {"removed", NULL};
@@ -210,6 +214,10 @@ int fgw_cmd_bucket(const struct fgw_command *command)
         set_number(body, "shards", verb.options[OPT_SHARDS].value);
         set_number(body, "replicas", verb.options[OPT_REPLICAS].value);
         exit_code = call_and_print(&verb, "POST", "/admin/buckets", body, NULL, BUCKET_COLUMNS);
+    } else if (is(&verb, "quota", 1) || is(&verb, "quota", 2)) {
+        (void)fprintf(stderr, "fgw: error: fgw bucket quota is not in this build: the size of a "
+                              "bucket is not limited, and nothing was changed\n");
+        exit_code = FGW_EXIT_INTERNAL;
     } else {
         exit_code =
             usage(command, "create NAME [--shards N] [--replicas R] [--owner USER] | list | "

@@ -396,6 +396,28 @@ static void print_result(struct session *session)
     (void)fflush(stdout);
 }
 
+/* The document of a status without keyspaces, and the lines of FORMAT as an object. */
+static void print_embedded_json(const struct session *session, struct fgw_bytes format)
+{
+    struct fgw_bytes line;
+    json_t *items = json_object();
+    while (fgw_bytes_split(&format, '\n', &line)) {
+        struct fgw_bytes name;
+        bool named = fgw_bytes_split(&line, ' ', &name) && name.len > 0 && line.len > 0;
+        char *key = fgw_xstrdup_bytes(name);
+        if (named) {
+            (void)json_object_set_new(items, key, json_stringn((const char *)line.ptr, line.len));
+        }
+        fgw_xfree(key);
+    }
+    json_t *all = json_pack("{s:i,s:s,s:i,s:[],s:s,s:o}", "schema_version", 1, "command", "status",
+                            "exit_code", FGW_EXIT_OK, "keyspaces", "data", session->config.data_dir,
+                            "format", items);
+    (void)json_dumpf(all, stdout, JSON_INDENT(2));
+    (void)printf("\n");
+    json_decref(all);
+}
+
 /* The embedded form has no DDL: its version is that of the directory's format. */
 static int embedded_status(const struct session *session)
 {
@@ -406,7 +428,9 @@ static int embedded_status(const struct session *session)
     }
     fgw_buf_init(&text, 65536);
     enum fgw_err err = dir < 0 ? fgw_err_from_errno(errno) : fgw_fs_read_file(dir, "FORMAT", &text);
-    if (err == FGW_OK) {
+    if (err == FGW_OK && session->options[OPT_JSON].value != NULL) {
+        print_embedded_json(session, fgw_buf_bytes(&text));
+    } else if (err == FGW_OK) {
         (void)printf("%s: embedded metadata, no migrations\n%.*s", session->config.data_dir,
                      FGW_FMT(fgw_buf_bytes(&text)));
     } else {

@@ -15,9 +15,9 @@
 enum { POLL_MS = 300, MIB = 1024 * 1024, RATE_MAX = 1024 * 1024 };
 enum option { OPT_TO, OPT_SIZE, OPT_RATE, OPT_JSON, OPT_COUNT };
 
-static const char *const COLUMNS[] = {"piece_cid", "payload_bytes", "padded_bytes", "blobs",
-                                      "objects",   "group",         "present",      "made",
-                                      "car",       NULL};
+static const char *const COLUMNS[] = {
+    "piece_cid", "payload_bytes", "padded_bytes", "blobs", "objects",
+    "group",     "present",       "made",         "car",   NULL};
 
 struct piece_verb {
     struct fgw_data_verb verb;
@@ -93,8 +93,7 @@ static void wait_for_end(struct piece_verb *piece)
     while (status == 200 && json_is_true(json_object_get(piece->answer, "running"))) {
         fgw_fiber_sleep_ms(POLL_MS);
         status = ask(piece, "GET", NULL);
-        show_progress(piece, number(piece->answer, "bytes"),
-                      number(piece->answer, "bytes_total"));
+        show_progress(piece, number(piece->answer, "bytes"), number(piece->answer, "bytes_total"));
         shown = true;
     }
     if (shown && !piece->json) {
@@ -225,8 +224,9 @@ static bool make_order(struct piece_verb *piece)
         return false;
     }
     to = to != NULL ? piece->to : NULL;
+    uint64_t bytes_per_s = rate * MIB;
     piece->order = json_pack("{s:I,s:I,s:I,s:s*}", "group", (json_int_t)group, "padded_max",
-                             (json_int_t)size, "bytes_per_s", (json_int_t)(rate * MIB), "to", to);
+                             (json_int_t)size, "bytes_per_s", (json_int_t)bytes_per_s, "to", to);
     return true;
 }
 

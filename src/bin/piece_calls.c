@@ -55,7 +55,7 @@ static int start(struct fgw_piece_worker *worker, const struct fgw_admin_request
                  json_t **out_answer)
 {
     struct fgw_error error;
-    struct fgw_piece_export options;
+    struct fgw_piece_export options = {0};
     fgw_error_init(&error);
     if (fgw_piece_options(request->body, &options, &error) != FGW_OK) {
         return refuse(out_answer, 400, "InvalidArgument", fgw_error_message(&error));

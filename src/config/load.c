@@ -558,6 +558,12 @@ enum fgw_err fgw_config_load(struct fgw_config_input *input, struct fgw_config *
         derive_values(&load);
     }
     check_together(&load);
+    if (out->values[FGW_SETTING_LIFECYCLE_DAY_S].source != FGW_CONFIG_FROM_DEFAULT) {
+        load_warning(&load,
+                     "FGW_LIFECYCLE_DAY_S (%s) has no effect: lifecycle rules are not in "
+                     "this build",
+                     out->values[FGW_SETTING_LIFECYCLE_DAY_S].where);
+    }
     if (errors->len != errors_before) {
         fgw_config_deinit(out);
         return FGW_ERR_CONFIG;

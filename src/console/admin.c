@@ -11,6 +11,7 @@
 #include "base/rng.h"
 #include "base/timefmt.h"
 #include "console/admin_storage.h"
+#include "s3/names.h"
 
 enum { BODY_MAX = 64 * 1024, SECRET_MIN = 16, PAGE = 1000, SHARDS_MAX = 4096, REPLICAS_MAX = 16 };
 
@@ -350,10 +351,13 @@ static int set_disabled(struct call *call, struct fgw_bytes access_key, bool dis
 static json_t *bucket_json(const struct fgw_bucket *bucket)
 {
     static const char *const VERSIONING[] = {"never", "enabled", "suspended"};
-    return json_pack("{s:o,s:o,s:o,s:o,s:s,s:i,s:i}", "name", text_of(bucket->name), "owner_id",
-                     text_of(bucket->owner_id), "owner", text_of(bucket->owner_name), "created",
-                     time_of(bucket->created_ms), "versioning", VERSIONING[bucket->versioning % 3],
-                     "shards", (int)bucket->shards, "replicas", (int)bucket->replicas);
+    char id[2 * FGW_META_ID_SIZE + 1] = "";
+    fgw_hex_encode(fgw_bytes(bucket->id.bytes, FGW_META_ID_SIZE), id);
+    return json_pack("{s:o,s:s,s:o,s:o,s:o,s:s,s:i,s:i}", "name", text_of(bucket->name), "id", id,
+                     "owner_id", text_of(bucket->owner_id), "owner", text_of(bucket->owner_name),
+                     "created", time_of(bucket->created_ms), "versioning",
+                     VERSIONING[bucket->versioning % 3], "shards", (int)bucket->shards, "replicas",
+                     (int)bucket->replicas);
 }
 
 static int list_buckets(struct call *call)
@@ -420,8 +424,10 @@ static int add_bucket(struct call *call)
     json_int_t replicas = json_integer_value(json_object_get(call->body, "replicas"));
     struct fgw_bucket wanted = {.name = member(call, "name"),
                                 .region = fgw_bytes_str(call->admin->region)};
-    if (wanted.name.len < 3 || wanted.name.len > 63) {
-        return refuse(call, 400, "InvalidBucketName", "a bucket name has 3 to 63 characters");
+    if (!fgw_s3_bucket_name_valid(wanted.name)) {
+        return refuse(call, 400, "InvalidBucketName",
+                      "a bucket name has 3 to 63 of a-z 0-9 . - as S3 allows them: \"%.*s\"",
+                      FGW_FMT(fgw_bytes_sub(wanted.name, 0, 200)));
     }
     if (shards < 0 || shards > SHARDS_MAX || replicas < 0 || replicas > REPLICAS_MAX) {
         return refuse(call, 400, "InvalidArgument", "shards 1 to %d, replicas 1 to %d", SHARDS_MAX,

@@ -29,7 +29,8 @@ enum {
 _Static_assert(FGW_PIECE_BLOBS_MAX <= FGW_PIECE_LINKS_MAX * FGW_PIECE_LINKS_MAX,
                "two levels of list nodes are enough");
 
-struct export {
+struct export
+{
     const struct fgw_piece_export *options;
     struct fgw_error *error;
     struct fgw_piece_progress progress;
@@ -64,9 +65,9 @@ static bool go_on(void *context)
 
 static enum fgw_err fail(struct export *export, enum fgw_err err, const char *what)
 {
-    return export->error->code != FGW_OK ? err
-                                         : fgw_error_set(export->error, err, "%s: %s", what,
-                                                         fgw_err_text(err));
+    return export->error->code != FGW_OK
+               ? err
+               : fgw_error_set(export->error, err, "%s: %s", what, fgw_err_text(err));
 }
 
 /* -- bytes into the CAR -------------------------------------------------------------------------- */
@@ -165,11 +166,11 @@ static enum fgw_err read_checked(struct export *export, const struct fgw_cid *ci
     struct fgw_storage_block block;
     char text[FGW_CID_TEXT_SIZE];
     fgw_cid_text(cid, text);
-    enum fgw_err err =
-        fgw_storage_read_block(export->options->storage, cid, buffer, &block);
+    enum fgw_err err = fgw_storage_read_block(export->options->storage, cid, buffer, &block);
     if (err == FGW_ERR_NOT_FOUND) {
         return fgw_error_set(export->error, FGW_ERR_CONFLICT,
-                             "block %s was deleted while the piece was written: export again", text);
+                             "block %s was deleted while the piece was written: export again",
+                             text);
     }
     struct fgw_cid found =
         err == FGW_OK ? fgw_cid_of(fgw_cid_codec(cid), block.bytes) : (struct fgw_cid){0};
@@ -191,8 +192,8 @@ static enum fgw_err put_children(struct export *export, struct fgw_bytes node, u
     struct fgw_arena arena;
     struct fgw_unixfs_node parsed;
     fgw_arena_init(&arena, 0);
-    enum fgw_err err = depth < DEPTH_MAX ? fgw_unixfs_decode(&arena, node, &parsed)
-                                         : FGW_ERR_CORRUPT;
+    enum fgw_err err =
+        depth < DEPTH_MAX ? fgw_unixfs_decode(&arena, node, &parsed) : FGW_ERR_CORRUPT;
     for (size_t i = 0; err == FGW_OK && i < parsed.link_count; i++) {
         struct fgw_cid child;
         err = fgw_cid_from_view(&parsed.links[i].cid, &child);
@@ -207,7 +208,7 @@ static enum fgw_err put_children(struct export *export, struct fgw_bytes node, u
 /* Depth first, each block once. */
 static enum fgw_err put_tree(struct export *export, const struct fgw_cid *cid, unsigned depth)
 {
-    struct fgw_bytes bytes;
+    struct fgw_bytes bytes = {NULL, 0};
     if (!fgw_piece_seen_add(&export->seen, cid)) {
         return FGW_OK;
     }
@@ -233,8 +234,7 @@ static enum fgw_err put_blob(struct export *export, const struct fgw_cid *root)
 {
     struct fgw_storage_reader *session = NULL;
     if (fgw_cid_codec(root) != FGW_CODEC_RAW) {
-        enum fgw_err err =
-            fgw_storage_reader_open(export->options->storage, root, NULL, &session);
+        enum fgw_err err = fgw_storage_reader_open(export->options->storage, root, NULL, &session);
         if (err != FGW_OK) {
             return err == FGW_ERR_NOT_FOUND ? FGW_ERR_CONFLICT : err;
         }
@@ -477,8 +477,9 @@ static enum fgw_err seal_group(const struct fgw_piece_export *options, struct fg
                              "uploads that have begun are still writing to group %llu: try again",
                              id);
     }
-    return err == FGW_OK ? err : fgw_error_set(error, err, "sealing group %llu: %s", id,
-                                               fgw_err_text(err));
+    return err == FGW_OK
+               ? err
+               : fgw_error_set(error, err, "sealing group %llu: %s", id, fgw_err_text(err));
 }
 
 static int open_folder(const struct export *export, const char *path, const char *below)
@@ -528,12 +529,15 @@ enum fgw_err fgw_piece_export(const struct fgw_piece_export *options, json_t *pi
     export->start_ms = fgw_clock_boot_ms();
     fgw_buf_init(&export->node, FGW_PIECE_LIST_NODE_MAX);
     fgw_buf_init(&export->leaf, 0);
+    /* a blob that is moved while roots are chosen would be in no piece of either group */
+    fgw_storage_keep_group(options->storage, options->group);
     enum fgw_err err = seal_group(options, error);
     if (err == FGW_OK) {
         err = open_folders(export);
         err = err == FGW_OK ? make_pieces(export, pieces) : err;
         close_folders(export);
     }
+    fgw_storage_keep_group(options->storage, 0);
     fgw_buf_deinit(&export->leaf);
     fgw_buf_deinit(&export->node);
     fgw_xfree(export);

@@ -100,8 +100,7 @@ static enum fgw_err read_manifest(int dir, const char *name, json_t *pieces,
     struct fgw_buf text;
     fgw_buf_init(&text, MANIFEST_MAX);
     enum fgw_err err = fgw_fs_read_file(dir, name, &text);
-    json_t *manifest =
-        err == FGW_OK ? json_loadb((const char *)text.ptr, text.len, 0, NULL) : NULL;
+    json_t *manifest = err == FGW_OK ? json_loadb((const char *)text.ptr, text.len, 0, NULL) : NULL;
     fgw_buf_deinit(&text);
     if (err == FGW_ERR_NOT_FOUND) {
         return FGW_OK; /* removed since */

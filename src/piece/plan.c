@@ -107,7 +107,8 @@ static enum fgw_err walk_holds(struct walk *walk, struct fgw_error *error)
     fgw_buf_init(&cursor, 0);
     while (err == FGW_OK && count > 0) {
         fgw_arena_reset(&arena);
-        err = fgw_storage_holds_next(walk->selection->storage, &cursor, &arena, PAGE, &seen, &count);
+        err =
+            fgw_storage_holds_next(walk->selection->storage, &cursor, &arena, PAGE, &seen, &count);
         for (size_t i = 0; err == FGW_OK && i < count; i++) {
             err = look_at(walk, &seen[i], error);
         }

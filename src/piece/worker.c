@@ -122,8 +122,7 @@ void fgw_piece_worker_free(struct fgw_piece_worker *worker)
     fgw_xfree(worker);
 }
 
-bool fgw_piece_worker_start(struct fgw_piece_worker *worker,
-                            const struct fgw_piece_export *options)
+bool fgw_piece_worker_start(struct fgw_piece_worker *worker, const struct fgw_piece_export *options)
 {
     lock(worker);
     bool free_to_go = !worker->lock.running;
@@ -162,13 +161,13 @@ void fgw_piece_worker_cancel(struct fgw_piece_worker *worker)
 json_t *fgw_piece_worker_status(struct fgw_piece_worker *worker)
 {
     lock(worker);
-    json_t *status = json_pack(
-        "{s:b,s:I,s:O,s:I,s:I,s:s?,s:s?}", "running", worker->lock.running, "group",
-        (json_int_t)worker->lock.group, "pieces", worker->lock.pieces, "bytes",
-        (json_int_t)worker->lock.progress.bytes, "bytes_total",
-        (json_int_t)worker->lock.progress.bytes_total, "failed",
-        worker->lock.failed == FGW_OK ? NULL : fgw_err_name(worker->lock.failed), "message",
-        worker->lock.message[0] == '\0' ? NULL : worker->lock.message);
+    json_t *status =
+        json_pack("{s:b,s:I,s:O,s:I,s:I,s:s?,s:s?}", "running", worker->lock.running, "group",
+                  (json_int_t)worker->lock.group, "pieces", worker->lock.pieces, "bytes",
+                  (json_int_t)worker->lock.progress.bytes, "bytes_total",
+                  (json_int_t)worker->lock.progress.bytes_total, "failed",
+                  worker->lock.failed == FGW_OK ? NULL : fgw_err_name(worker->lock.failed),
+                  "message", worker->lock.message[0] == '\0' ? NULL : worker->lock.message);
     unlock(worker);
     return status;
 }

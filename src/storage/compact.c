@@ -258,7 +258,8 @@ static const struct group *choose(struct fgw_storage *storage, const struct grou
     for (size_t i = 0; i < groups->count; i++) {
         const struct group *group = &groups->list[i];
         if (!is_worth_it(storage, group) || !is_closed(storage, groups, group) ||
-            is_stuck(&storage->compact, group->id)) {
+            is_stuck(&storage->compact, group->id) ||
+            group->id == atomic_load(&storage->compact.kept)) {
             continue;
         }
         if (!has_room(storage, group)) {
@@ -303,7 +304,12 @@ static enum fgw_err work(struct fgw_storage *storage, struct groups *groups,
     if (!wait_applied(storage)) {
         return FGW_ERR_UNAVAILABLE;
     }
-    err = fgw_compact_move(storage, group->id, group->row.end, result);
+    /* said before `kept` is looked at again, as fgw_storage_keep_group does the other way round */
+    atomic_store(&storage->compact.moving, group->id);
+    if (atomic_load(&storage->compact.kept) != group->id) {
+        err = fgw_compact_move(storage, group->id, group->row.end, result);
+    }
+    atomic_store(&storage->compact.moving, 0);
     result->more = result->moved_blocks > 0;
     return err;
 }
@@ -332,8 +338,19 @@ uint64_t fgw_compact_care(struct fgw_storage *storage)
         fgw_log_warn("storage", "compaction waits: %s", fgw_err_text(err));
         return RETRY_MS;
     }
-    storage->compact.idle_batch = fgw_compact_last_batch(storage);
+    if (atomic_load(&storage->compact.kept) == 0) { /* else there may be something to do later */
+        storage->compact.idle_batch = fgw_compact_last_batch(storage);
+    }
     return CALL_MS;
+}
+
+void fgw_storage_keep_group(struct fgw_storage *storage, uint64_t group)
+{
+    enum { LOOK_MS = 10 };
+    atomic_store(&storage->compact.kept, group);
+    while (group != 0 && atomic_load(&storage->compact.moving) == group) {
+        fgw_fiber_sleep_ms(LOOK_MS);
+    }
 }
 
 /* -- life ---------------------------------------------------------------------------------------- */

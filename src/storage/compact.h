@@ -24,8 +24,10 @@ struct fgw_compact {
     size_t gone_capacity;
     uint64_t *stuck; /* groups with blocks that cannot be moved: not tried again */
     size_t stuck_count;
-    uint64_t idle_batch;    /* last one when care found nothing to do */
-    uint64_t flushed_batch; /* RocksDB was flushed when it had applied this one */
+    _Atomic uint64_t kept;   /* group that somebody reads as a whole: not moved; 0: none */
+    _Atomic uint64_t moving; /* group that blocks are being moved out of; 0: none */
+    uint64_t idle_batch;     /* last one when care found nothing to do */
+    uint64_t flushed_batch;  /* RocksDB was flushed when it had applied this one */
     struct {
         _Atomic uint64_t moved_blocks, moved_bytes, groups, bytes; /* since the process began */
         _Atomic uint64_t waiting_groups, waiting_bytes;

@@ -136,7 +136,8 @@ enum fgw_err fgw_compact_move(struct fgw_storage *storage, uint64_t group, uint6
             err = moved == FGW_OK ? err : moved;
         }
         keep_rate(storage, slice->bytes.len);
-        if (err == FGW_OK && fgw_care_stopping(storage->care)) {
+        bool kept = atomic_load(&storage->compact.kept) == atomic_load(&storage->compact.moving);
+        if (err == FGW_OK && (kept || fgw_care_stopping(storage->care))) {
             err = FGW_ERR_CANCELLED;
         }
     }

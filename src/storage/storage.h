@@ -351,6 +351,9 @@ enum fgw_err fgw_storage_group_get(struct fgw_storage *storage, uint64_t id,
                                    struct fgw_storage_group *out_group) FGW_MUST_CHECK;
 /* What comes next goes to a new group. FGW_OK also when it is sealed already. */
 enum fgw_err fgw_storage_group_seal(struct fgw_storage *storage, uint64_t id) FGW_MUST_CHECK;
+/* No block is moved out of this group until the next call; 0: none is kept any more. Waits until a move
+ * under way has stopped. From a fiber, one at a time. */
+void fgw_storage_keep_group(struct fgw_storage *storage, uint64_t group);
 struct fgw_storage_group_check {
     uint64_t group;
     uint64_t offset;   /* where to go on; 0: the beginning */

@@ -149,6 +149,30 @@ def test_node_type_stands_for_the_verb():
         assert verb in done.stderr and done.returncode in (1, 2)
 
 
+def test_a_setting_without_effect_says_so():
+    done = run_fgw("config", "serve", env={"FGW_LIFECYCLE_DAY_S": "10"})
+    assert done.returncode == 0 and "FGW_LIFECYCLE_DAY_S (environment) has no effect" in done.stderr
+    assert "FGW_LIFECYCLE_DAY_S" not in run_fgw("config", "serve").stderr
+
+
+def test_bucket_names_are_those_of_s3(server_factory):
+    server = server_factory()
+    where = ("--data", server.data)
+    for name in ("UPPER", "a", "under_score", "1.2.3.4", "x" * 64, "two..dots", "dash-"):
+        done = run_fgw("bucket", "create", name, *where)
+        assert done.returncode == 2 and "3 to 63" in done.stderr, name
+    done = run_fgw("bucket", "create", "a-name.of-s3", "--json", *where)
+    made = json.loads(done.stdout)
+    assert done.returncode == 0 and re.fullmatch("[0-9a-f]{32}", made["id"])
+    server.client().put_object(Bucket="a-name.of-s3", Key="k", Body=b"")
+    for arguments in ((), ("--bytes", "1GiB"), ("--objects", "none")):
+        done = run_fgw("bucket", "quota", "a-name.of-s3", *arguments, *where)
+        assert done.returncode == 1 and "not in this build" in done.stderr
+    status = json.loads(run_fgw("migrate", "status", "--json", *where).stdout)
+    assert status["keyspaces"] == [] and status["exit_code"] == 0
+    assert len(status["format"]["store"]) == 32
+
+
 def test_markdown_is_a_page():
     done = run_fgw("config", "--markdown")
     assert done.returncode == 0 and done.stdout.startswith("# Settings\n")

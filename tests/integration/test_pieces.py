@@ -163,7 +163,8 @@ def test_many_blobs(server):
     with server.connect() as connection:
         for i in range(1100):
             assert server_put(server, connection, f"small/{i}", b"body %d" % i) == 200
-    group = seal_all(server)["log"]
+    # sealed by the export, which keeps the group from being compacted: most of it is dead
+    group, = (entry["id"] for entry in fgw(server, "group", "list")["groups"])
     piece, = fgw(server, "piece", "export", group)["pieces"]
     blocks, objects = check(piece)
     assert piece["blobs"] == len(objects) == 1100 and len(blocks) == 1100 + 3
