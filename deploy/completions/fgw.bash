@@ -4,7 +4,7 @@ _fgw() {
     if [ "$COMP_CWORD" = 1 ] || { [ "$verb" = help ] && [ "$COMP_CWORD" = 2 ]; }; then
         words="help --version $(fgw help 2>/dev/null | sed -n 's/^  \([a-z-]*\) .*/\1/p')"
     elif [[ $word == --* ]]; then
-        words=$(fgw help "$verb" 2>/dev/null | sed -n 's/^  \(--[a-z0-9-]*\) .*/\1/p')
+        words=$(fgw help "$verb" 2>/dev/null | sed -n 's/^  \(--[a-z0-9-]*\).*/\1/p')
     else
         COMPREPLY=($(compgen -f -- "$word"))
         return

@@ -38,6 +38,7 @@ struct role {
     struct fgw_node_calls node_calls;
     fgw_role_job *job; /* instead of serving; NULL: serve */
     void *job_context;
+    struct fgw_piece_worker *pieces;
     struct fgw_admin_extra calls[FGW_STORE_CALLS];
     bool stopped; /* by a signal, while the schema was waited for */
 };
@@ -437,6 +438,11 @@ static void write_metrics(void *context, struct fgw_buf *out)
     fgw_metrics_gauge(out, "fgw_cluster_map_version", "Version of the map.", cluster.map_version);
     fgw_metrics_gauge(out, "fgw_cluster_replicas_possible", "Copies that new objects get.",
                       cluster.replicas_possible);
+    fgw_metrics_counter(out, "fgw_cluster_releases_kept_total",
+                        "Releases written down for a store that could not be told.",
+                        cluster.releases_kept);
+    fgw_metrics_counter(out, "fgw_cluster_releases_followed_total",
+                        "Holds that this store ended by such notes.", cluster.releases_followed);
     fgw_metrics_counter(out, "fgw_blobs_writes_total", "Blobs written.", blobs.writes);
     fgw_metrics_counter(out, "fgw_blobs_writes_failed_total", "Blobs with too few copies.",
                         blobs.writes_failed);
@@ -517,7 +523,8 @@ static int start_engine(struct role *role)
                                            role->storage != NULL ? FGW_STORE_CALLS : 0,
                                        .admin_socket = role->storage_node};
     if (role->storage != NULL) {
-        fgw_store_calls_init(role->calls, role->storage);
+        role->pieces = fgw_piece_worker_new(role->storage, config->data_dir);
+        fgw_store_calls_init(role->calls, role->storage, role->pieces);
     }
     int exit_code = fgw_server_start_engine(role->server, &engine, &role->s3);
     if (exit_code == FGW_EXIT_OK) {
@@ -578,6 +585,7 @@ static void close_all(struct role *role)
 {
     fgw_cluster_stop(role->cluster);
     fgw_node_stop(role->node);
+    fgw_piece_worker_free(role->pieces);
     if (role->storage != NULL) {
         fgw_storage_stop_care(role->storage);
     }

@@ -17,6 +17,7 @@ struct serve {
     struct fgw_config config;
     struct fgw_server *server;
     struct fgw_storage *storage;
+    struct fgw_piece_worker *pieces;
     struct fgw_blobs *blobs;
     struct fgw_meta *meta;
     struct fgw_purger *purger;     /* of the embedded metadata */
@@ -140,7 +141,8 @@ static int start_engine(struct serve *serve)
                                        .admin_extras = serve->calls,
                                        .admin_extra_count = FGW_STORE_CALLS,
                                        .admin_socket = true};
-    fgw_store_calls_init(serve->calls, serve->storage);
+    serve->pieces = fgw_piece_worker_new(serve->storage, serve->config.data_dir);
+    fgw_store_calls_init(serve->calls, serve->storage, serve->pieces);
     return fgw_server_start_engine(serve->server, &engine, &serve->s3);
 }
 
@@ -164,6 +166,7 @@ static void print_greeting(const struct serve *serve)
 
 static void close_all(struct serve *serve)
 {
+    fgw_piece_worker_free(serve->pieces);
     if (serve->storage != NULL) {
         fgw_storage_stop_care(serve->storage);
     }

@@ -26,11 +26,24 @@ static void announce_level(const struct fgw_command *command, const struct fgw_c
     }
 }
 
+static void describe_options(const struct fgw_config_input *input, struct fgw_buf *out)
+{
+    for (size_t i = 0; i < input->option_count; i++) {
+        const struct fgw_config_option *option = &input->options[i];
+        (void)fgw_buf_appendf(out, "  --%s%s\n      %s\n", option->name,
+                              option->takes_value ? " VALUE" : "", option->help);
+    }
+}
+
 enum fgw_err fgw_command_config(const struct fgw_command *command, struct fgw_config_input *input,
                                 struct fgw_config *out)
 {
     struct fgw_buf errors;
     struct fgw_buf warnings;
+    if (command->help != NULL) {
+        describe_options(input, command->help);
+        return FGW_ERR_CONFIG;
+    }
     fgw_buf_init(&errors, 0);
     fgw_buf_init(&warnings, 0);
     input->role = command->role;

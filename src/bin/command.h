@@ -12,6 +12,8 @@ struct fgw_command {
     int argc; /* what follows the verb */
     char *const *argv;
     char *const *envp;
+    struct fgw_buf *help; /* not NULL: nothing is to be done but fgw_command_config describes the
+                             verb's own flags here, and what the verb then returns counts for nothing */
 };
 
 typedef int fgw_command_handler(const struct fgw_command *command);

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "bin/cql_metrics.h"
 #include "bin/cql_settings.h"
 #include "bin/purger.h"
 #include "bin/schema.h"
@@ -180,6 +181,7 @@ enum fgw_err fgw_database_open(const struct fgw_config *config, struct fgw_serve
     }
     fgw_health_set(database->health, "metadata", "connecting to the database");
     fgw_metrics_register(fgw_server_metrics(server), fgw_schema_metrics_write, NULL);
+    fgw_metrics_register(fgw_server_metrics(server), fgw_cql_metrics_write, NULL);
     database->clients =
         fgw_xcalloc(fgw_workers_count(database->workers), sizeof(struct fgw_cql_client *));
     make_meta(database, config, blobs);

@@ -50,6 +50,10 @@ static int print_verb_help(const struct verb *verb)
                  "parentheses):\n",
                  verb->name, verb->arguments[0] == '\0' ? "" : " ", verb->arguments, verb->summary,
                  verb->handler == NULL ? " (not in this build)" : "");
+    if (verb->handler != NULL) {
+        struct fgw_command command = {.verb = verb->name, .role = verb->role, .help = &text};
+        (void)verb->handler(&command);
+    }
     fgw_config_print_help(verb->role, &text);
     (void)printf("%.*s", FGW_FMT(fgw_buf_bytes(&text)));
     fgw_buf_deinit(&text);
@@ -81,7 +85,7 @@ static int run_verb(const struct verb *verb, int argc, char **argv, char **envp)
         (void)fprintf(stderr, "fgw: error: fgw %s is not in this build\n", verb->name);
         return FGW_EXIT_INTERNAL;
     }
-    struct fgw_command command = {verb->name, verb->role, argc, argv, envp};
+    struct fgw_command command = {verb->name, verb->role, argc, argv, envp, NULL};
     return verb->handler(&command);
 }
 

@@ -61,7 +61,7 @@ static void write_space_metrics(const struct fgw_storage_stats *stats, struct fg
                         "Bytes that were not written, as the store had the block.",
                         stats->spared_bytes);
     fgw_metrics_gauge(out, "fgw_compaction_waiting_bytes",
-                      "Bytes of group files that go once a checkpoint covers them.",
+                      "Bytes of group files that go once two checkpoints cover them.",
                       stats->bytes_waiting);
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "bin/piece_calls.h"
 
 static json_t *count(uint64_t value)
 {
@@ -117,8 +118,9 @@ static int call_scrub(void *context, const struct fgw_admin_request *request, js
 }
 
 void fgw_store_calls_init(struct fgw_admin_extra out_extras[FGW_STORE_CALLS],
-                          struct fgw_storage *storage)
+                          struct fgw_storage *storage, struct fgw_piece_worker *pieces)
 {
     out_extras[0] = (struct fgw_admin_extra){"sweep", call_sweep, storage};
     out_extras[1] = (struct fgw_admin_extra){"scrub", call_scrub, storage};
+    out_extras[2] = fgw_piece_calls(pieces);
 }

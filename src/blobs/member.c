@@ -87,8 +87,17 @@ void fgw_member_release(const struct fgw_member *member, const struct fgw_member
     struct fgw_remote_target target = target_of(member);
     struct fgw_blockapi_owner owner = wire_owner(hold->owner, hold->extent);
     fgw_error_init(&error);
-    /* a hint: the sweeper finds what it missed */
-    (void)!fgw_remote_release(options->remotes, &target, &owner, hold->root, &error);
+    const struct fgw_placement_member *store = fgw_member_of(member);
+    enum fgw_err err =
+        store->suspect && !store->joining
+            ? FGW_ERR_UNAVAILABLE
+            : fgw_remote_release(options->remotes, &target, &owner, hold->root, &error);
+    /* hints both: the sweeper finds what they missed */
+    if (err != FGW_OK && (hold->extent & FGW_EXTENT_TEMPORARY) == 0 &&
+        options->placement->keep_release != NULL) {
+        options->placement->keep_release(options->placement->context, store->store_id, hold->owner,
+                                         hold->extent, hold->root);
+    }
 }
 
 /* -- confirming ---------------------------------------------------------------------------------- */

@@ -50,6 +50,11 @@ struct fgw_placement {
     /* What resolve answers was read from the database no earlier than then (boot clock, when the
      * read was sent); 0: never. NULL: always up to date. */
     uint64_t (*seen_ms)(void *context);
+    /* The row that named a hold is gone and the store could not be told: it is told when it is back.
+     * Waits; from a fiber. May be NULL. */
+    void (*keep_release)(void *context, const uint8_t store_id[FGW_STORAGE_ID_SIZE],
+                         const struct fgw_storage_owner *owner, uint64_t extent,
+                         const struct fgw_cid *root);
 };
 
 #endif

@@ -9,7 +9,7 @@ enum { V0_SIZE = 34, V0_TEXT_LEN = 46, HEAD_SIZE = 4 };
 
 struct fgw_cid fgw_cid_make(enum fgw_codec codec, const uint8_t sha256[FGW_SHA256_SIZE])
 {
-    FGW_CHECK(codec == FGW_CODEC_RAW || codec == FGW_CODEC_DAG_PB);
+    FGW_CHECK(codec == FGW_CODEC_RAW || codec == FGW_CODEC_DAG_PB || codec == FGW_CODEC_DAG_CBOR);
     struct fgw_cid cid = {{1, (uint8_t)codec, FGW_MULTIHASH_SHA2_256, FGW_SHA256_SIZE}};
     memcpy(cid.bytes + HEAD_SIZE, sha256, FGW_SHA256_SIZE);
     return cid;

@@ -38,7 +38,7 @@ struct fgw_cid_view {
     struct fgw_bytes encoded; /* the whole binary CID */
 };
 
-/* codec: raw or dag-pb. */
+/* codec: raw, dag-pb, or dag-cbor (the list nodes of a piece only; not read back). */
 struct fgw_cid fgw_cid_make(enum fgw_codec codec, const uint8_t sha256[FGW_SHA256_SIZE]);
 /* The CID of a block's bytes. */
 struct fgw_cid fgw_cid_of(enum fgw_codec codec, struct fgw_bytes block);

@@ -73,6 +73,18 @@ static const struct {
                               "INSERT INTO %s.sets (set_id, epoch, state, "
                               "data) VALUES (?, 1, 1, ?) IF NOT EXISTS",
                               FGW_CQL_LWT},
+    [STATEMENT_RELEASE_INSERT] = {"release_insert",
+                                  "INSERT INTO %s.releases (store_id, hour, owner_id, bucket_id, "
+                                  "key, root) VALUES (?, ?, ?, ?, ?, ?) USING TTL 604800",
+                                  FGW_CQL_WRITE},
+    [STATEMENT_RELEASES] = {"releases",
+                            "SELECT owner_id, bucket_id, key, root FROM %s.releases WHERE "
+                            "store_id = ? AND hour = ? AND owner_id > ? LIMIT ?",
+                            FGW_CQL_READ},
+    [STATEMENT_RELEASE_DELETE] = {"release_delete",
+                                  "DELETE FROM %s.releases WHERE store_id = ? AND hour = ? AND "
+                                  "owner_id = ?",
+                                  FGW_CQL_WRITE},
 };
 
 static void make_statements(struct fgw_cluster *cluster)
@@ -147,7 +159,8 @@ struct fgw_cluster *fgw_cluster_new(const struct fgw_cluster_options *options)
                                                 .resolve = cluster_resolve,
                                                 .report = cluster_report,
                                                 .stale = cluster_stale,
-                                                .seen_ms = cluster_seen_ms};
+                                                .seen_ms = cluster_seen_ms,
+                                                .keep_release = cluster_keep_release};
     if (cluster->options.down_after_ms < DOWN_AFTER_LEAST_MS) {
         cluster->options.down_after_ms = DOWN_AFTER_LEAST_MS;
     }
@@ -340,12 +353,13 @@ static void start_on_worker(void *arg, unsigned index)
     struct fgw_cluster *cluster = arg;
     if (index == 0) {
         bool copies = cluster->options.storage != NULL;
-        fgw_wait_init(&cluster->ended, copies ? 3 : 2);
+        fgw_wait_init(&cluster->ended, copies ? 4 : 2);
         cluster->running = true;
         fgw_fiber_spawn(fgw_loop_current(), keep_fresh, cluster);
         fgw_fiber_spawn(fgw_loop_current(), look_around, cluster);
         if (copies) {
             fgw_fiber_spawn(fgw_loop_current(), cluster_walk_run, cluster);
+            fgw_fiber_spawn(fgw_loop_current(), cluster_releases_run, cluster);
         }
     }
 }
@@ -383,6 +397,8 @@ void fgw_cluster_stats(struct fgw_cluster *cluster, struct fgw_cluster_stats *ou
                                             .stores = map->store_count,
                                             .sets = map->set_count,
                                             .epoch = cluster->epoch,
+                                            .releases_kept = cluster->releases_kept,
+                                            .releases_followed = cluster->releases_followed,
                                             .replicas_possible =
                                                 cluster_possible(map, cluster->options.replicas)};
     for (size_t i = 0; i < map->store_count; i++) {

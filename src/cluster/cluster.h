@@ -75,6 +75,8 @@ struct fgw_cluster_options {
 
 struct fgw_cluster_stats {
     uint64_t map_version, stores, stores_suspect, sets, epoch;
+    uint64_t releases_kept;     /* written down for a store that could not be told */
+    uint64_t releases_followed; /* holds that this store ended by such rows */
     unsigned replicas_possible; /* copies that a new object gets now */
     bool renewed;
 };

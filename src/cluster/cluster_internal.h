@@ -111,6 +111,9 @@ enum cluster_statement {
     STATEMENT_SET,
     STATEMENT_SET_INSERT,
     STATEMENT_SET_CHANGE,
+    STATEMENT_RELEASE_INSERT,
+    STATEMENT_RELEASES,
+    STATEMENT_RELEASE_DELETE,
     STATEMENT_COUNT
 };
 
@@ -159,7 +162,9 @@ struct fgw_cluster {
     _Atomic uint32_t sizes_wanted; /* by buckets: bit n: sets of n members */
     _Atomic bool sizes_lacking;    /* some of them are not there yet */
     _Atomic bool reload;           /* somebody met a set that is not in the map */
-    bool stopping;                 /* worker 0 only */
+    _Atomic uint64_t releases_kept;
+    _Atomic uint64_t releases_followed;
+    bool stopping; /* worker 0 only */
     struct cluster_walk walk;
     struct cluster_seen seen;
     _Atomic uint64_t distrust_until_ms; /* = seen.distrust_until_ms */
@@ -294,6 +299,15 @@ enum fgw_err cluster_drop(struct fgw_cluster *cluster, const struct fgw_storage_
                           struct fgw_error *error) FGW_MUST_CHECK;
 /* The fiber that copies; arg: the cluster. Signals cluster->ended. */
 void cluster_walk_run(void *arg);
+
+/* -- releases.c ---------------------------------------------------------------------------------- */
+
+/* placement.keep_release. */
+void cluster_keep_release(void *context, const uint8_t *store_id,
+                          const struct fgw_storage_owner *owner, uint64_t extent,
+                          const struct fgw_cid *root);
+/* The fiber that follows the rows of the own store; arg: the cluster. Signals cluster->ended. */
+void cluster_releases_run(void *arg);
 
 /* -- seen.c -------------------------------------------------------------------------------------- */
 

@@ -536,7 +536,8 @@ static int dispatch(struct call *call, const char *method, struct fgw_bytes kind
 {
     const struct fgw_admin_extra *extra = find_extra(call->admin, kind);
     if (extra != NULL) {
-        struct fgw_admin_request request = {method, name, call->query, call->body};
+        struct fgw_admin_request request = {method, name, call->query, call->body,
+                                            call->admin->storage != NULL};
         return extra->execute(extra->context, &request, &call->answer);
     }
     int status = on_storage(call, method, kind, name, rest);

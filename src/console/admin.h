@@ -44,6 +44,7 @@ struct fgw_admin_request {
     struct fgw_bytes name; /* behind KIND/, decoded; may be empty */
     struct fgw_bytes query;
     const json_t *body; /* may be NULL */
+    bool local;         /* from this machine's user: over admin.sock, or without a process */
 };
 struct fgw_admin_extra {
     const char *kind;

@@ -2,8 +2,7 @@
  * classify, and try again only where that cannot do harm (spec/ycql.md sections 2.3, 4, 5.9;
  * client.h has the rules for callers). */
 #include "base/clock.h"
-#include "base/log.h"
-#include "cql/client_internal.h"
+#include "cql/call_internal.h"
 #include "cql/wire.h"
 
 enum {
@@ -15,27 +14,7 @@ enum {
     PAGE_SIZE_DEFAULT = 1000,
     TRY_MIN_MS = 1000,
     RETRY_COST = 10, /* a call earns 1: a tenth of all calls may be retried */
-    RETRY_TOKENS_MAX = 1000,
-    MESSAGE_MAX = 240
-};
-
-struct run {
-    struct fgw_cql_client *client;
-    const struct fgw_cql_statement *statement; /* a temporary one for texts */
-    bool prepared;
-    bool repeatable;
-    bool linearizable;
-    enum fgw_cql_consistency consistency;
-    struct fgw_cql_pin *pin;
-    struct fgw_buf params;
-    size_t unpaged_len; /* of params without the paging state, which stands last in a read's */
-    uint8_t *kinds;     /* enum fgw_cql_value_kind of each value */
-    size_t value_count;
-    uint64_t deadline_ms;
-    unsigned tries;
-    unsigned reprepares;
-    unsigned schema_tries;
-    const struct cql_node *avoid;
+    RETRY_TOKENS_MAX = 1000
 };
 
 struct fgw_cql_pin {
@@ -43,7 +22,7 @@ struct fgw_cql_pin {
 };
 
 struct fgw_cql_call {
-    struct run run;
+    struct cql_run run;
     struct fgw_wait wait;
     struct fgw_cql_rounds *rounds;
     struct fgw_cql_result *result;
@@ -51,164 +30,10 @@ struct fgw_cql_call {
     struct fgw_error error;
 };
 
-/* What one try came to. */
-enum outcome_kind {
-    OUTCOME_RESULT,   /* response is a RESULT */
-    OUTCOME_REFUSED,  /* response is an ERROR; class says which */
-    OUTCOME_LOST,     /* sent, and no answer came */
-    OUTCOME_NOT_SENT, /* surely not executed */
-    OUTCOME_BROKEN    /* our own mistake: err and the text are set */
-};
-
-struct outcome {
-    enum outcome_kind kind;
-    enum fgw_err err;
-    enum fgw_cql_class class;
-    struct fgw_cql_response *response;
-};
-
-/* -- one try ---------------------------------------------------------------------------------- */
-
-static struct outcome from_failure(const struct run *run, const struct cql_conn *conn,
-                                   enum fgw_err err, bool never_sent, struct fgw_error *error)
-{
-    (void)fgw_error_set(error, err == FGW_ERR_TIMEOUT ? FGW_ERR_TIMEOUT : FGW_ERR_UNAVAILABLE,
-                        "%s on %s: %s", run->statement->name, conn->node->name,
-                        err == FGW_ERR_TIMEOUT    ? "no answer in time"
-                        : conn->reason[0] != '\0' ? conn->reason
-                                                  : "the connection is full");
-    return (struct outcome){.kind = never_sent ? OUTCOME_NOT_SENT : OUTCOME_LOST, .err = err};
-}
-
-static struct outcome from_response(const struct run *run, struct cql_conn *conn,
-                                    struct fgw_cql_response *response, struct fgw_bytes id,
-                                    struct fgw_error *error)
-{
-    struct fgw_cql_counters *counters = &run->client->counters;
-    for (size_t i = 0; i < response->warning_count; i++) {
-        counters->warnings++;
-        fgw_log_debug("cql", "%s: warning of %s: %.*s", run->statement->name, conn->node->name,
-                      FGW_FMT(response->warnings[i]));
-    }
-    if (response->opcode == FGW_CQL_OP_RESULT) {
-        return (struct outcome){.kind = OUTCOME_RESULT, .response = response};
-    }
-    struct outcome outcome = {
-        .kind = OUTCOME_REFUSED, .class = FGW_CQL_CLASS_PROTO, .response = response};
-    conn->node->errors++;
-    if (response->opcode == FGW_CQL_OP_ERROR) {
-        outcome.class = fgw_cql_classify(&response->error, run->statement->kind, id);
-        struct fgw_bytes text = fgw_bytes_sub(response->error.message, 0, MESSAGE_MAX);
-        outcome.err = fgw_cql_class_err(outcome.class, run->statement->kind, response->error.code);
-        (void)fgw_error_set(error, outcome.err, "%s on %s: error 0x%04x: %.*s",
-                            run->statement->name, conn->node->name, (unsigned)response->error.code,
-                            FGW_FMT(text));
-    } else {
-        outcome.err = fgw_error_set(error, FGW_ERR_INTERNAL, "%s on %s: unexpected answer 0x%02x",
-                                    run->statement->name, conn->node->name, response->opcode);
-    }
-    counters->errors[outcome.class]++;
-    if (outcome.class == FGW_CQL_CLASS_PROTO) {
-        fgw_cql_conn_close(conn, FGW_ERR_IO, "the server and we disagree about the protocol");
-    }
-    return outcome;
-}
-
-/* Held against what PREPARE said, so that a wrong value is told by name and never sent. */
-static enum fgw_err check_values(const struct run *run, const struct cql_prepared_entry *entry,
-                                 struct fgw_error *error)
-{
-    if (entry->bind_count != run->value_count) {
-        return fgw_error_set(error, FGW_ERR_INTERNAL, "%s takes %zu values, %zu were given",
-                             run->statement->name, entry->bind_count, run->value_count);
-    }
-    for (size_t i = 0; i < run->value_count; i++) {
-        struct fgw_cql_value value = {.kind = (enum fgw_cql_value_kind)run->kinds[i]};
-        if (!fgw_cql_value_fits(&value, entry->bind_types[i])) {
-            return fgw_error_set(error, FGW_ERR_INTERNAL, "%s: value %zu is %s, the column is %s",
-                                 run->statement->name, i, fgw_cql_value_kind_name(value.kind),
-                                 fgw_cql_type_name(entry->bind_types[i]));
-        }
-    }
-    return FGW_OK;
-}
-
-/* The consistency stands first in the parameters; which one a linearizable read needs is known
- * once a server has told what it is. */
-static void set_consistency(struct run *run)
-{
-    enum fgw_cql_consistency level = run->consistency;
-    if (run->linearizable && run->client->flavour != FGW_CQL_FLAVOUR_YUGABYTE) {
-        level = FGW_CQL_SERIAL;
-    }
-    fgw_put_u16be(run->params.ptr, (uint16_t)level);
-}
-
-static struct outcome send_and_wait(struct run *run, struct cql_conn *conn, struct fgw_bytes id,
-                                    uint64_t deadline_ms, struct fgw_error *error)
-{
-    if (!fgw_cql_conn_has_room(conn)) {
-        return from_failure(run, conn, FGW_ERR_AGAIN, true, error);
-    }
-    struct cql_request request;
-    struct fgw_cql_response *response = NULL;
-    set_consistency(run);
-    fgw_cql_conn_begin(conn, &request);
-    if (run->prepared) {
-        fgw_cql_encode_execute(&conn->out, request.stream, id, fgw_buf_bytes(&run->params));
-    } else {
-        fgw_cql_encode_query(&conn->out, request.stream, fgw_bytes_str(run->statement->text),
-                             fgw_buf_bytes(&run->params));
-    }
-    fgw_cql_conn_send(conn);
-    conn->node->requests++;
-    enum fgw_err err = fgw_cql_conn_await(conn, &request, deadline_ms, &response);
-    if (err != FGW_OK) {
-        return from_failure(run, conn, err, request.never_sent, error);
-    }
-    return from_response(run, conn, response, id, error);
-}
-
-static struct outcome try_prepared(struct run *run, struct cql_conn *conn, uint64_t deadline_ms,
-                                   struct fgw_error *error)
-{
-    struct cql_prepared_entry *entry = NULL;
-    struct fgw_cql_response *response = NULL;
-    enum fgw_err err = fgw_cql_prepare(conn, run->statement, deadline_ms, &entry, &response);
-    if (err != FGW_OK) {
-        return from_failure(run, conn, err, true, error);
-    }
-    if (response != NULL) {
-        struct outcome outcome = from_response(run, conn, response, fgw_bytes(NULL, 0), error);
-        if (outcome.class == FGW_CQL_CLASS_TRANSIENT_UNKNOWN) {
-            outcome.class = FGW_CQL_CLASS_TRANSIENT_NOT_APPLIED; /* only the PREPARE failed */
-            outcome.err = FGW_ERR_UNAVAILABLE;
-        }
-        return outcome;
-    }
-    err = check_values(run, entry, error);
-    if (err != FGW_OK) {
-        return (struct outcome){.kind = OUTCOME_BROKEN, .err = err};
-    }
-    uint8_t id_copy[64];
-    if (entry->id.len > sizeof id_copy) {
-        err = fgw_error_set(error, FGW_ERR_INTERNAL, "a statement id of %zu bytes", entry->id.len);
-        return (struct outcome){.kind = OUTCOME_BROKEN, .err = err};
-    }
-    struct fgw_bytes id = fgw_bytes(id_copy, entry->id.len);
-    memcpy(id_copy, entry->id.ptr, entry->id.len);
-    struct outcome outcome = send_and_wait(run, conn, id, deadline_ms, error);
-    if (outcome.kind == OUTCOME_REFUSED && outcome.class == FGW_CQL_CLASS_REPREPARE) {
-        run->client->counters.reprepares++;
-        fgw_cql_prepared_forget(entry, id);
-    }
-    return outcome;
-}
-
 /* -- what follows from it --------------------------------------------------------------------- */
 
 /* Takes a retry from the budget; waits before the next try. False when the run must end. */
-static bool back_off(struct run *run, struct cql_node *node)
+static bool back_off(struct cql_run *run, struct cql_node *node)
 {
     struct fgw_cql_client *client = run->client;
     uint64_t now_ms = fgw_loop_now_ms(client->loop);
@@ -226,7 +51,7 @@ static bool back_off(struct run *run, struct cql_node *node)
     return true;
 }
 
-static bool retry_refused(struct run *run, struct cql_node *node, enum fgw_cql_class class)
+static bool retry_refused(struct cql_run *run, struct cql_node *node, enum fgw_cql_class class)
 {
     switch (class) {
     case FGW_CQL_CLASS_REPREPARE:
@@ -245,7 +70,7 @@ static bool retry_refused(struct run *run, struct cql_node *node, enum fgw_cql_c
 }
 
 /* True: try again. Else *err is the run's end. */
-static bool decide(struct run *run, struct cql_node *node, const struct outcome *outcome,
+static bool decide(struct cql_run *run, struct cql_node *node, const struct cql_outcome *outcome,
                    enum fgw_err *err)
 {
     *err = outcome->err;
@@ -270,7 +95,7 @@ static bool decide(struct run *run, struct cql_node *node, const struct outcome 
 }
 
 /* A repeatable statement leaves time for another node when there is one. */
-static uint64_t try_deadline(const struct run *run)
+static uint64_t try_deadline(const struct cql_run *run)
 {
     if (!run->repeatable || run->pin != NULL || fgw_cql_client_nodes_up(run->client) < 2) {
         return run->deadline_ms;
@@ -281,7 +106,8 @@ static uint64_t try_deadline(const struct run *run)
     return until_ms < run->deadline_ms ? until_ms : run->deadline_ms;
 }
 
-static enum fgw_err take_conn(struct run *run, struct cql_conn **out_conn, struct fgw_error *error)
+static enum fgw_err take_conn(struct cql_run *run, struct cql_conn **out_conn,
+                              struct fgw_error *error)
 {
     if (run->pin == NULL) {
         return fgw_cql_client_pick(run->client, run->avoid, run->deadline_ms, out_conn, error);
@@ -296,7 +122,7 @@ static enum fgw_err take_conn(struct run *run, struct cql_conn **out_conn, struc
 
 /* A page may be empty with more to come, on YCQL even where there is one row at most: no caller is
  * handed such a page. The parameters then ask for the next one. */
-static bool turn_empty_page(struct run *run, const struct fgw_cql_response *response)
+static bool turn_empty_page(struct cql_run *run, const struct fgw_cql_response *response)
 {
     const struct fgw_cql_rows *rows = &response->rows;
     if (run->statement->kind != FGW_CQL_READ || response->kind != FGW_CQL_RESULT_ROWS ||
@@ -309,7 +135,7 @@ static bool turn_empty_page(struct run *run, const struct fgw_cql_response *resp
     return true;
 }
 
-static enum fgw_err run_tries(struct run *run, struct fgw_cql_result **out_result,
+static enum fgw_err run_tries(struct cql_run *run, struct fgw_cql_result **out_result,
                               struct fgw_error *error)
 {
     for (;;) {
@@ -325,9 +151,7 @@ static enum fgw_err run_tries(struct run *run, struct fgw_cql_result **out_resul
         }
         FGW_CHECK(conn != NULL);
         uint64_t deadline_ms = try_deadline(run);
-        struct outcome outcome =
-            run->prepared ? try_prepared(run, conn, deadline_ms, error)
-                          : send_and_wait(run, conn, fgw_bytes(NULL, 0), deadline_ms, error);
+        struct cql_outcome outcome = fgw_cql_attempt(run, conn, deadline_ms, error);
         bool again = decide(run, conn->node, &outcome, &err);
         fgw_cql_conn_unref(conn);
         if (outcome.kind == OUTCOME_RESULT && turn_empty_page(run, outcome.response)) {
@@ -349,13 +173,13 @@ static enum fgw_err run_tries(struct run *run, struct fgw_cql_result **out_resul
 
 /* -- a run ------------------------------------------------------------------------------------ */
 
-static void run_init(struct run *run, struct fgw_cql_client *client,
+static void run_init(struct cql_run *run, struct fgw_cql_client *client,
                      const struct fgw_cql_statement *statement, bool prepared,
                      const struct fgw_cql_options *options)
 {
     static const struct fgw_cql_options DEFAULTS = {0};
     options = options == NULL ? &DEFAULTS : options;
-    *run = (struct run){
+    *run = (struct cql_run){
         .client = client,
         .statement = statement,
         .prepared = prepared,
@@ -376,7 +200,7 @@ static void run_init(struct run *run, struct fgw_cql_client *client,
     client->retry_tokens += client->retry_tokens < RETRY_TOKENS_MAX;
 }
 
-static void run_encode(struct run *run, const struct fgw_cql_value *values, size_t value_count,
+static void run_encode(struct cql_run *run, const struct fgw_cql_value *values, size_t value_count,
                        const struct fgw_cql_options *options)
 {
     fgw_buf_init(&run->params, FGW_CQL_REQUEST_MAX);
@@ -413,7 +237,7 @@ static void count_latency(struct fgw_cql_counters *counters, uint64_t elapsed_us
 }
 
 /* Runs it to its end and frees what it holds. */
-static enum fgw_err run_finish(struct run *run, struct fgw_cql_result **out_result,
+static enum fgw_err run_finish(struct cql_run *run, struct fgw_cql_result **out_result,
                                struct fgw_error *error)
 {
     struct fgw_cql_client *client = run->client;
@@ -449,7 +273,7 @@ enum fgw_err fgw_cql_execute(struct fgw_cql_client *client,
                              const struct fgw_cql_options *options,
                              struct fgw_cql_result **out_result, struct fgw_error *error)
 {
-    struct run run;
+    struct cql_run run;
     count_round(options != NULL ? options->rounds : NULL, false);
     run_init(&run, client, statement, true, options);
     run_encode(&run, values, value_count, options);
@@ -461,12 +285,71 @@ enum fgw_err fgw_cql_query(struct fgw_cql_client *client, const char *text,
                            struct fgw_cql_result **out_result, struct fgw_error *error)
 {
     struct fgw_cql_statement statement = {.name = "query", .text = text, .kind = kind};
-    struct run run;
+    struct cql_run run;
     count_round(options != NULL ? options->rounds : NULL, false);
     run_init(&run, client, &statement, false, options);
     run_encode(&run, NULL, 0, options);
     return run_finish(&run, out_result, error);
 }
+
+/* -- batches ---------------------------------------------------------------------------------- */
+
+/* All unconditional, at most so many bytes; *out_idempotent: all may be sent twice. */
+static enum fgw_err check_batch(const struct fgw_cql_write *writes, size_t write_count,
+                                bool *out_idempotent, struct fgw_error *error)
+{
+    struct fgw_buf size;
+    *out_idempotent = true;
+    if (write_count == 0 || write_count > FGW_CQL_BATCH_MAX) {
+        return fgw_error_set(error, FGW_ERR_INTERNAL, "a batch of %zu writes", write_count);
+    }
+    fgw_buf_init(&size, FGW_CQL_REQUEST_MAX);
+    for (size_t i = 0; i < write_count; i++) {
+        if (writes[i].statement->kind != FGW_CQL_WRITE) {
+            fgw_buf_deinit(&size);
+            return fgw_error_set(error, FGW_ERR_INTERNAL, "%s cannot be part of a batch",
+                                 writes[i].statement->name);
+        }
+        *out_idempotent = *out_idempotent && writes[i].statement->idempotent;
+        for (size_t j = 0; j < writes[i].value_count; j++) {
+            fgw_cql_value_encode(&size, &writes[i].values[j]);
+        }
+    }
+    enum fgw_err err = fgw_buf_status(&size);
+    fgw_buf_deinit(&size);
+    return err == FGW_OK ? err
+                         : fgw_error_set(error, FGW_ERR_TOO_LARGE, "the batch exceeds %d bytes",
+                                         FGW_CQL_REQUEST_MAX);
+}
+
+enum fgw_err fgw_cql_batch(struct fgw_cql_client *client, const struct fgw_cql_write *writes,
+                           size_t write_count, const struct fgw_cql_options *options,
+                           struct fgw_error *error)
+{
+    struct fgw_cql_statement statement = {.name = "batch", .text = "", .kind = FGW_CQL_WRITE};
+    struct fgw_cql_result *result = NULL;
+    struct fgw_error unwanted;
+    struct cql_run run;
+    error = error == NULL ? &unwanted : error;
+    fgw_error_init(error);
+    enum fgw_err err = check_batch(writes, write_count, &statement.idempotent, error);
+    if (err != FGW_OK) {
+        return err;
+    }
+    count_round(options != NULL ? options->rounds : NULL, false);
+    run_init(&run, client, &statement, true, options);
+    fgw_buf_init(&run.params, 0);
+    run.kinds = NULL;
+    run.writes = writes;
+    run.write_count = write_count;
+    err = run_finish(&run, &result, error);
+    if (err == FGW_OK) {
+        fgw_cql_result_free(result);
+    }
+    return err;
+}
+
+/* -- calls that run side by side --------------------------------------------------------------- */
 
 static void call_main(void *arg)
 {

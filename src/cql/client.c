@@ -76,6 +76,7 @@ static void tick(struct fgw_cql_client *client)
             fgw_cql_conn_tick(FGW_CONTAINER_OF(at, struct cql_conn, node_link), now_ms);
         }
     }
+    fgw_cql_stats_note(client->stats, client);
 }
 
 static void ticker_main(void *arg)
@@ -122,6 +123,7 @@ struct fgw_cql_client *fgw_cql_client_new(struct fgw_loop *loop,
     client->loop = loop;
     client->config = config;
     client->retry_tokens = RETRY_TOKENS_MAX;
+    client->stats = fgw_cql_stats_join();
     client->nodes = fgw_xcalloc(NODES_MAX, sizeof(struct cql_node *));
     fgw_list_init(&client->waiting);
     fgw_list_init(&client->tickers);
@@ -157,6 +159,7 @@ void fgw_cql_client_free(struct fgw_cql_client *client)
         client->end_wait = NULL;
     }
     FGW_CHECK(client->calls == 0);
+    fgw_cql_stats_leave(client->stats, client);
     for (size_t i = 0; i < client->node_count; i++) {
         fgw_cql_node_free(client->nodes[i]);
     }

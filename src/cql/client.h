@@ -100,6 +100,21 @@ enum fgw_err fgw_cql_query(struct fgw_cql_client *client, const char *text,
                            struct fgw_cql_result **out_result,
                            struct fgw_error *error) FGW_MUST_CHECK;
 
+/* Several unconditional writes of rows of ONE partition in one unlogged BATCH: one round, one message.
+ * No transaction: when it fails, and on YugabyteDB also for readers meanwhile, any of the writes may
+ * have been applied and others not. Repeated when all statements are idempotent (or options say so).
+ * The writes stay the caller's and must not change until it returns. INTERNAL: a statement that is
+ * no FGW_CQL_WRITE, or more than FGW_CQL_BATCH_MAX of them. */
+enum { FGW_CQL_BATCH_MAX = 1000 };
+struct fgw_cql_write {
+    const struct fgw_cql_statement *statement;
+    const struct fgw_cql_value *values; /* one per bind marker */
+    size_t value_count;
+};
+enum fgw_err fgw_cql_batch(struct fgw_cql_client *client, const struct fgw_cql_write *writes,
+                           size_t write_count, const struct fgw_cql_options *options,
+                           struct fgw_error *error) FGW_MUST_CHECK;
+
 /* Same as fgw_cql_execute, split: start any number, then wait for each; they run side by side.
  * Every started call must be waited for, which frees it. options->rounds counts them as one round
  * until the first wait. */
@@ -125,15 +140,19 @@ void fgw_cql_pin_free(struct fgw_cql_pin *pin);
 
 enum { FGW_CQL_LATENCY_BUCKETS = 16, FGW_CQL_NODE_TEXT_SIZE = 272 };
 
+/* Kinds of requests: enum fgw_cql_statement_kind, and */
+enum { FGW_CQL_REQUEST_BATCH = FGW_CQL_DDL + 1, FGW_CQL_REQUEST_PREPARE, FGW_CQL_REQUEST_KINDS };
+
+/* Nothing but uint64_t. */
 struct fgw_cql_counters {
-    uint64_t calls;      /* finished */
-    uint64_t failed;     /* of them, with an error */
-    uint64_t retries;    /* requests sent again */
-    uint64_t prepares;   /* PREPARE requests */
-    uint64_t reprepares; /* Unprepared answers */
-    uint64_t shed;       /* refused with SLOW_DOWN by us */
-    uint64_t timeouts;   /* requests without an answer in time */
-    uint64_t late;       /* answers that came after that */
+    uint64_t requests[FGW_CQL_REQUEST_KINDS]; /* sent, those sent again included */
+    uint64_t calls;                           /* finished */
+    uint64_t failed;                          /* of them, with an error */
+    uint64_t retries;                         /* requests sent again */
+    uint64_t reprepares;                      /* Unprepared answers */
+    uint64_t shed;                            /* refused with SLOW_DOWN by us */
+    uint64_t timeouts;                        /* requests without an answer in time */
+    uint64_t late;                            /* answers that came after that */
     uint64_t warnings;
     uint64_t connects;
     uint64_t disconnects;

@@ -197,7 +197,13 @@ struct fgw_cql_client {
     enum fgw_cql_flavour flavour;
     int64_t retry_tokens; /* in tenths */
     struct fgw_cql_counters counters;
+    struct cql_stats_slot *stats;
 };
+
+/* stats.c */
+struct cql_stats_slot *fgw_cql_stats_join(void);
+void fgw_cql_stats_note(struct cql_stats_slot *slot, const struct fgw_cql_client *client);
+void fgw_cql_stats_leave(struct cql_stats_slot *slot, const struct fgw_cql_client *client);
 
 /* Spawns a fiber that the client waits for when it is freed; it must end with
  * fgw_cql_client_fiber_ended. */

@@ -49,7 +49,7 @@ static enum fgw_err ask(struct cql_conn *conn, const struct fgw_cql_statement *s
     fgw_cql_conn_begin(conn, &request);
     fgw_cql_encode_prepare(&conn->out, request.stream, fgw_bytes_str(statement->text));
     fgw_cql_conn_send(conn);
-    conn->client->counters.prepares++;
+    conn->client->counters.requests[FGW_CQL_REQUEST_PREPARE]++;
     return fgw_cql_conn_await(conn, &request, deadline_ms, out_response);
 }
 

@@ -381,6 +381,9 @@ static void await_agreement(struct fgw_migrate_port *port)
         }
         fgw_fiber_sleep_ms(AGREEMENT_POLL_MS);
     }
+    if (stop_requested(port)) {
+        return;
+    }
     if (!port->disagreed && !port->options.quiet) {
         fgw_log_warn("migrate", "the nodes of the database do not show one schema version; is one "
                                 "of them down? going on by what the catalog shows");

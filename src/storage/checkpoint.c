@@ -15,7 +15,7 @@
 enum {
     STEP_BYTES = 4 * 1024 * 1024,
     STEP_ROWS = 20000,
-    SPARE_BYTES = 16 * 1024 * 1024, /* left to log and index whatever happens */
+    SPARE_BYTES = 16 * 1024 * 1024, /* at most: left to log and index whatever happens */
     POLL_MS = 10
 };
 static const uint64_t RECORD_BYTES = 256u * 1024 * 1024;
@@ -76,7 +76,8 @@ struct task {
     struct fgw_checkpoint_reader *reader;
     struct fgw_record_opener opener;
     struct fgw_checkpoint_info info;
-    uint64_t previous_id; /* the one to keep besides */
+    struct fgw_checkpoint_info previous; /* the one to keep besides */
+    struct fgw_checkpoint_list found;    /* by opening */
     bool done;
     enum fgw_err result;
 };
@@ -99,7 +100,7 @@ static bool room_left(const struct fgw_storage *storage)
     uint64_t free_bytes = 0;
     uint64_t total_bytes = 0;
     return fgw_fs_space(storage->dir.root, &free_bytes, &total_bytes) == FGW_OK &&
-           free_bytes >= SPARE_BYTES + STEP_BYTES;
+           free_bytes >= fgw_storage_reserve_part(storage, SPARE_BYTES) + STEP_BYTES;
 }
 
 static void run_step(void *arg)
@@ -184,7 +185,7 @@ static void run_remove_old(void *arg)
     for (size_t i = 0; i < list.count; i++) {
         char name[FGW_GROUP_NAME_SIZE];
         fgw_group_name(list.ids[i], name);
-        if (list.ids[i] != task->info.id && list.ids[i] != task->previous_id) {
+        if (list.ids[i] != task->info.id && list.ids[i] != task->previous.id) {
             removed = fgw_fs_unlink(dir->checkpoints, name) == FGW_OK || removed;
         }
     }
@@ -244,7 +245,7 @@ static enum fgw_err read_back(struct task *task)
         keep_rate(task, fgw_checkpoint_reader_offset(task->reader), start_ms);
     }
     if (err == FGW_OK) {
-        atomic_store(&task->storage->checkpoint.verified_batch, task->info.position.last_batch);
+        task->info = *fgw_checkpoint_reader_info(task->reader);
     } else if (err != FGW_ERR_CANCELLED) {
         fgw_log_error("storage", "checkpoint %llu cannot be read back at offset %llu: %s",
                       (unsigned long long)task->info.id,
@@ -256,6 +257,15 @@ static enum fgw_err read_back(struct task *task)
     fgw_checkpoint_reader_close(task->reader);
     task->reader = NULL;
     return err;
+}
+
+/* Both were read back; the older one may be none. What is removed lies below both of them: either
+ * may be lost together with the index. */
+static void note_verified(struct fgw_storage *storage, const struct fgw_checkpoint_info *newest,
+                          const struct fgw_checkpoint_info *older)
+{
+    atomic_store(&storage->checkpoint.verified_batch, newest->position.last_batch);
+    atomic_store(&storage->checkpoint.covered_batch, older->position.last_batch);
 }
 
 static void remove_old(struct task *task)
@@ -282,30 +292,86 @@ static void say(const struct task *task, uint64_t start_ms)
                  (unsigned long long)(fgw_clock_boot_ms() - start_ms));
 }
 
+/* Reads those that opening found, newest first, until two are whole. One that cannot be read is as
+ * good as none. */
+static enum fgw_err verify_all(struct task *task, const struct fgw_checkpoint_list *list)
+{
+    struct fgw_checkpoint_info whole[2] = {{0}, {0}};
+    size_t count = 0;
+    for (size_t i = 0; i < list->count && count < FGW_COUNT_OF(whole); i++) {
+        task->info = (struct fgw_checkpoint_info){.id = list->ids[i]};
+        enum fgw_err err = read_back(task);
+        if (err == FGW_ERR_CANCELLED) {
+            return err;
+        }
+        if (err == FGW_OK) {
+            whole[count++] = task->info;
+        } else {
+            task->storage->checkpoint.damaged_id = list->ids[i];
+        }
+    }
+    task->storage->checkpoint.newest = whole[0];
+    note_verified(task->storage, &whole[0], &whole[1]);
+    return FGW_OK;
+}
+
+static void run_list(void *arg)
+{
+    struct task *task = arg;
+    task->result = fgw_checkpoint_list_read(&task->found, &task->storage->dir);
+}
+
+/* Busy. Once: what the process writes itself is read back at once. */
+static enum fgw_err verify_found(struct task *task)
+{
+    struct fgw_storage *storage = task->storage;
+    if (storage->checkpoint.found_verified) {
+        return FGW_OK;
+    }
+    enum fgw_err err = on_pool(task, run_list);
+    if (err != FGW_OK) {
+        return err;
+    }
+    err = verify_all(task, &task->found);
+    fgw_checkpoint_list_free(&task->found);
+    storage->checkpoint.found_verified = err == FGW_OK;
+    return err;
+}
+
+static void accept(struct task *task, uint64_t start_ms)
+{
+    struct fgw_storage *storage = task->storage;
+    storage->checkpoint.damaged_id = 0;
+    note_verified(storage, &task->info, &task->previous);
+    say(task, start_ms);
+    remove_old(task);
+    atomic_store(&storage->checkpoint.wanted, false); /* asked for again if it was not enough */
+}
+
 /* Busy. */
 static enum fgw_err make_checkpoint(struct task *task)
 {
     struct fgw_storage *storage = task->storage;
     struct fgw_committer_stats committer;
     uint64_t start_ms = fgw_clock_boot_ms();
+    enum fgw_err err = verify_found(task);
     fgw_committer_stats(storage->committer, &committer);
-    enum fgw_err err = write_file(task);
+    if (err == FGW_OK) {
+        err = write_file(task);
+    }
     if (err != FGW_OK) {
         return err;
     }
-    struct fgw_checkpoint_info previous = storage->checkpoint.newest;
-    task->previous_id = previous.id;
+    task->previous = storage->checkpoint.newest;
     storage->checkpoint.newest = task->info;
     storage->checkpoint.record_bytes = committer.record_bytes;
     storage->checkpoint.log_bytes = 0;
     err = read_back(task);
     if (err == FGW_OK) {
-        storage->checkpoint.damaged_id = 0;
-        say(task, start_ms);
-        remove_old(task);
+        accept(task, start_ms);
     } else if (err != FGW_ERR_CANCELLED) {
         storage->checkpoint.damaged_id = task->info.id;
-        storage->checkpoint.newest = previous;
+        storage->checkpoint.newest = task->previous;
     }
     return err;
 }
@@ -363,24 +429,6 @@ static bool is_due(struct fgw_storage *storage)
     bool wanted = atomic_exchange(&storage->checkpoint.wanted, false);
     return wanted || storage->checkpoint.damaged_id != 0 ||
            behind > (metadata / 2 > least ? metadata / 2 : least);
-}
-
-/* The one found at open. Damaged, it is as good as none. */
-static enum fgw_err verify_found(struct task *task)
-{
-    struct fgw_storage *storage = task->storage;
-    if (storage->checkpoint.newest.id == 0 ||
-        atomic_load(&storage->checkpoint.verified_batch) != 0) {
-        return FGW_OK;
-    }
-    task->info = storage->checkpoint.newest;
-    enum fgw_err err = read_back(task);
-    if (err == FGW_ERR_CORRUPT) {
-        storage->checkpoint.damaged_id = task->info.id;
-        storage->checkpoint.newest = (struct fgw_checkpoint_info){0};
-        err = FGW_OK;
-    }
-    return err;
 }
 
 static enum fgw_err make_due(struct task *task)

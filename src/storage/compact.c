@@ -16,7 +16,7 @@ enum {
     RETRY_MS = 60 * 1000,
     APPLY_WAIT_MS = 5000,
     DEAD_PERCENT_DEFAULT = 50,
-    ROOM_BYTES = 64 * 1024 * 1024, /* that must stay free besides what is moved */
+    ROOM_BYTES = 64 * 1024 * 1024, /* at most: that must stay free besides what is moved */
     SEAL_BYTES = 64 * 1024 * 1024, /* of a group that is left before it is full, at least */
     WAITING_GROUPS = 2             /* given up and not unlinked yet: then nothing is moved */
 };
@@ -243,7 +243,8 @@ static bool is_worth_it(const struct fgw_storage *storage, const struct group *g
 
 static bool has_room(const struct fgw_storage *storage, const struct group *group)
 {
-    return atomic_load(&storage->space.free_bytes) >= group->row.live_bytes + ROOM_BYTES;
+    return atomic_load(&storage->space.free_bytes) >=
+           group->row.live_bytes + fgw_storage_reserve_part(storage, ROOM_BYTES);
 }
 
 /* The group that gives most for what it costs; NULL when none is worth it, or none has room to be

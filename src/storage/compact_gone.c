@@ -127,7 +127,7 @@ static enum fgw_err flush_index(struct fgw_storage *storage, uint64_t batch)
 
 static uint64_t covered_batch(struct fgw_storage *storage)
 {
-    return atomic_load(&storage->checkpoint.verified_batch);
+    return atomic_load(&storage->checkpoint.covered_batch);
 }
 
 static bool unlink_group(struct fgw_storage *storage, struct fgw_gone_group *gone)

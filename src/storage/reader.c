@@ -411,6 +411,12 @@ enum fgw_err fgw_storage_read_block(struct fgw_storage *storage, const struct fg
     }
 }
 
+enum fgw_err fgw_storage_block_place(struct fgw_storage *storage, const struct fgw_cid *cid,
+                                     struct fgw_storage_place *out_place)
+{
+    return place_of(storage, fgw_cid_digest(cid), out_place);
+}
+
 /* -- sessions ------------------------------------------------------------------------------------ */
 
 static enum fgw_err open_many(struct fgw_storage_reader *reader)

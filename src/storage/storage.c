@@ -233,6 +233,7 @@ enum fgw_err fgw_storage_open(const struct fgw_storage_options *options,
         fgw_xfree(storage);
         return err;
     }
+    fgw_storage_limit_groups(storage);
     fgw_sessions_init(&storage->sessions);
     (void)pthread_mutex_init(&storage->groups_held.mutex, NULL);
     fgw_backup_init(&storage->backup);
@@ -264,7 +265,6 @@ enum fgw_err fgw_storage_open(const struct fgw_storage_options *options,
     if (storage->options.sync_off) {
         fgw_log_warn("storage", "FGW_SYNC=off: acknowledged writes can be lost in a power cut");
     }
-    fgw_storage_check_space(storage, true);
     *out_storage = storage;
     return FGW_OK;
 }

@@ -23,9 +23,9 @@ struct fgw_pool;
 
 enum {
     FGW_STORAGE_ID_SIZE = 16,
-    FGW_STORAGE_BLOCK_MAX = 1024 * 1024,  /* bytes of a block */
-    FGW_STORAGE_INLINE_MAX = 256 * 1024,  /* bodies up to this go through the log group */
-    FGW_STORAGE_KEY_MAX = 1400            /* bytes of a row key */
+    FGW_STORAGE_BLOCK_MAX = 1024 * 1024, /* bytes of a block */
+    FGW_STORAGE_INLINE_MAX = 256 * 1024, /* bodies up to this go through the log group */
+    FGW_STORAGE_KEY_MAX = 1400           /* bytes of a row key */
 };
 /* Set in extent numbers that no row ever names: holds for the time of a work. */
 #define FGW_EXTENT_TEMPORARY (UINT64_C(1) << 62)
@@ -33,32 +33,32 @@ enum {
 /* -- opening --------------------------------------------------------------------------------- */
 
 struct fgw_storage_options {
-    const char *path;            /* FGW_DATA; created 0700 */
-    uint64_t memory_bytes;       /* share of FGW_MEMORY for caches */
-    uint64_t group_size_bytes;   /* FGW_GROUP_SIZE */
-    uint64_t min_free_bytes;     /* FGW_MIN_FREE; 0 = max(1 GiB, 1 %) */
-    bool sync_off;               /* FGW_SYNC=off */
-    uint64_t release_delay_ms;   /* FGW_RELEASE_DELAY */
-    uint64_t sweep_grace_ms;     /* FGW_SWEEP_GRACE */
-    uint64_t pending_ask_ms;     /* age at which a pending hold is asked about; 0 = 5 min */
-    uint64_t pending_drop_ms;    /* age at which one named elsewhere ends; 0 = 2 h */
-    uint64_t sweep_min_age_ms;   /* tests: no hold is swept sooner; 0 = 2 h */
-    unsigned dead_percent;       /* FGW_DEAD_PERCENT */
-    uint64_t checkpoint_bytes;   /* of records before the next checkpoint, at least; 0 = 256 MiB
+    const char *path;          /* FGW_DATA; created 0700 */
+    uint64_t memory_bytes;     /* share of FGW_MEMORY for caches */
+    uint64_t group_size_bytes; /* FGW_GROUP_SIZE */
+    uint64_t min_free_bytes;   /* FGW_MIN_FREE; 0 = max(1 GiB, 1 %) */
+    bool sync_off;             /* FGW_SYNC=off */
+    uint64_t release_delay_ms; /* FGW_RELEASE_DELAY */
+    uint64_t sweep_grace_ms;   /* FGW_SWEEP_GRACE */
+    uint64_t pending_ask_ms;   /* age at which a pending hold is asked about; 0 = 5 min */
+    uint64_t pending_drop_ms;  /* age at which one named elsewhere ends; 0 = 2 h */
+    uint64_t sweep_min_age_ms; /* tests: no hold is swept sooner; 0 = 2 h */
+    unsigned dead_percent;     /* FGW_DEAD_PERCENT */
+    uint64_t checkpoint_bytes; /* of records before the next checkpoint, at least; 0 = 256 MiB
                                     (FGW_TEST_CHECKPOINT_BYTES in the environment) */
-    const uint8_t *cluster_id;   /* 16 bytes a cluster's database names; NULL: own */
+    const uint8_t *cluster_id; /* 16 bytes a cluster's database names; NULL: own */
     /* How far opening is, when it takes long (readiness); NULL: said in the log. */
     void (*progress)(void *context, const char *text);
     void *progress_context;
-    bool skip_damaged; /* `fgw recover --skip-damaged` */
-    bool rebuild_index;          /* `fgw recover`: RocksDB is set aside and rebuilt */
+    bool skip_damaged;  /* `fgw recover --skip-damaged` */
+    bool rebuild_index; /* `fgw recover`: RocksDB is set aside and rebuilt */
 };
 
 /* Errors: IN_USE (exit 11), CORRUPT (exit 12: error->message names file, offset and command),
  * NEWER_VERSION (exit 5), IO (exit 14: not writable, not a directory, foreign files). */
 enum fgw_err fgw_storage_open(const struct fgw_storage_options *options,
-                              struct fgw_storage **out_storage, struct fgw_error *error)
-    FGW_MUST_CHECK;
+                              struct fgw_storage **out_storage,
+                              struct fgw_error *error) FGW_MUST_CHECK;
 /* Waits for what is being committed; a checkpoint is not needed. */
 void fgw_storage_close(struct fgw_storage *storage);
 
@@ -76,7 +76,7 @@ struct fgw_storage_recovery {
     uint64_t damages;      /* places passed over (skip_damaged); where they are stands in the log */
     uint64_t lost_batches; /* that lay in them */
     uint64_t damaged_groups; /* files that are missing or too short */
-    uint64_t misfits;      /* later changes that refer to what was lost */
+    uint64_t misfits;        /* later changes that refer to what was lost */
 };
 struct fgw_storage_recovery fgw_storage_recovered(const struct fgw_storage *storage);
 
@@ -97,8 +97,8 @@ void fgw_storage_derive_key(const struct fgw_storage *storage, const char *label
 /* -- rows ------------------------------------------------------------------------------------ */
 
 /* FGW_ERR_NOT_FOUND when absent. Served from memory without a hand-over when possible. */
-enum fgw_err fgw_storage_get(struct fgw_storage *storage, struct fgw_bytes key, struct fgw_buf *out)
-    FGW_MUST_CHECK;
+enum fgw_err fgw_storage_get(struct fgw_storage *storage, struct fgw_bytes key,
+                             struct fgw_buf *out) FGW_MUST_CHECK;
 /* The row store for scans (kv.h, family names), and the pool to run a scan on: RocksDB may read the
  * disk, so iterators run inside fgw_pool_run(fgw_storage_pool(s), ...). */
 struct fgw_kv *fgw_storage_kv(struct fgw_storage *storage);
@@ -133,15 +133,17 @@ struct fgw_storage_place {
 struct fgw_storage_writer;
 enum fgw_err fgw_storage_writer_new(struct fgw_storage *storage,
                                     const struct fgw_storage_owner *owner, uint64_t extent,
-                                    uint64_t size_hint_bytes, struct fgw_storage_writer **out_writer)
-    FGW_MUST_CHECK;
+                                    uint64_t size_hint_bytes,
+                                    struct fgw_storage_writer **out_writer) FGW_MUST_CHECK;
 /* Appends one leaf or inner block (block->bytes may go after the call). NOSPACE below the reserve.
  * A block the store has already is not written again. */
 enum fgw_err fgw_storage_writer_add(struct fgw_storage_writer *writer,
-                                    const struct fgw_storage_block *block, bool leaf) FGW_MUST_CHECK;
+                                    const struct fgw_storage_block *block,
+                                    bool leaf) FGW_MUST_CHECK;
 /* All blocks are there: syncs, and logs the rest of the hold with the root. Afterwards the blob is
  * durable, held by its owner. */
-enum fgw_err fgw_storage_writer_finish(struct fgw_storage_writer *writer, const struct fgw_cid *root,
+enum fgw_err fgw_storage_writer_finish(struct fgw_storage_writer *writer,
+                                       const struct fgw_cid *root,
                                        uint64_t size_bytes) FGW_MUST_CHECK;
 /* Before finish: the hold gets this number. */
 void fgw_storage_writer_set_extent(struct fgw_storage_writer *writer, uint64_t extent);
@@ -167,9 +169,9 @@ struct fgw_storage_run {
     int fd;
     uint64_t file_offset;
 };
-enum fgw_err fgw_storage_reader_next(struct fgw_storage_reader *reader, uint64_t offset, size_t want,
-                                     bool prefer_memory, struct fgw_storage_run *out_run)
-    FGW_MUST_CHECK;
+enum fgw_err fgw_storage_reader_next(struct fgw_storage_reader *reader, uint64_t offset,
+                                     size_t want, bool prefer_memory,
+                                     struct fgw_storage_run *out_run) FGW_MUST_CHECK;
 /* Sees the bytes of each leaf that is checked in its file: from `at` in the leaf on, in order; 0: from
  * the start, perhaps again. Called by next, on its thread or one of the pool: fibers must not wait. */
 typedef void fgw_storage_tap_fn(void *context, const struct fgw_storage_place *leaf, size_t at,
@@ -195,6 +197,10 @@ void fgw_storage_reader_close(struct fgw_storage_reader *reader);
 enum fgw_err fgw_storage_read_block(struct fgw_storage *storage, const struct fgw_cid *cid,
                                     struct fgw_buf *out,
                                     struct fgw_storage_block *out_block) FGW_MUST_CHECK;
+
+/* Where a block lies now. FGW_ERR_NOT_FOUND; FGW_ERR_CORRUPT: it is marked bad. From a fiber. */
+enum fgw_err fgw_storage_block_place(struct fgw_storage *storage, const struct fgw_cid *cid,
+                                     struct fgw_storage_place *out_place) FGW_MUST_CHECK;
 
 /* A hold as a walk over all of them meets it. */
 struct fgw_storage_hold_seen {
@@ -235,8 +241,9 @@ struct fgw_storage_place fgw_storage_txn_place(struct fgw_storage_txn *txn, size
 /* Ends the hold of (owner_id, extent) on the blob `root`, which the caller's row lists: a blob of one
  * block has no row by owner. Constant work; blocks go later, by a worker. Unknown holds are
  * ignored. */
-void fgw_storage_txn_release(struct fgw_storage_txn *txn, const uint8_t owner_id[FGW_STORAGE_ID_SIZE],
-                             uint64_t extent, const struct fgw_cid *root);
+void fgw_storage_txn_release(struct fgw_storage_txn *txn,
+                             const uint8_t owner_id[FGW_STORAGE_ID_SIZE], uint64_t extent,
+                             const struct fgw_cid *root);
 /* Ends all holds of an owner that were taken with `listed`, or are of blobs with more than one
  * block. Constant work. */
 void fgw_storage_txn_release_owner(struct fgw_storage_txn *txn,
@@ -252,7 +259,7 @@ struct fgw_storage_hold {
                                               NULL: the blob must be here already (copy), else the
                                               operation fails with FGW_ERR_NOT_FOUND */
     bool finished_writer; /* written and held by a writer: nothing is added, only relied upon */
-    bool pending; /* until fgw_storage_confirm: the name is not on this machine */
+    bool pending;         /* until fgw_storage_confirm: the name is not on this machine */
     bool listed; /* fgw_storage_txn_release_owner must find it (parts of uploads): one row more */
 };
 
@@ -270,7 +277,8 @@ struct fgw_storage_op {
 /* Commits and waits for the answer: FGW_OK = durable and visible. Others: evaluate's own code;
  * NOSPACE; IO (the batch could not be written: nothing of it took effect); READ_ONLY; UNAVAILABLE
  * (the index takes no writes at present); UNKNOWN_OUTCOME (durable, or perhaps, and not visible). */
-enum fgw_err fgw_storage_commit(struct fgw_storage *storage, struct fgw_storage_op *op) FGW_MUST_CHECK;
+enum fgw_err fgw_storage_commit(struct fgw_storage *storage,
+                                struct fgw_storage_op *op) FGW_MUST_CHECK;
 
 /* -- care ------------------------------------------------------------------------------------ */
 
@@ -437,9 +445,9 @@ enum fgw_err fgw_storage_check_block(struct fgw_storage *storage,
 
 /* Something that scrub found damaged. */
 struct fgw_storage_damage {
-    const char *what;      /* "bytes", "log record", "list", "checkpoint" */
-    struct fgw_cid cid;    /* of the block or the blob; not for log records */
-    uint64_t group;        /* where; 0: nowhere */
+    const char *what;   /* "bytes", "log record", "list", "checkpoint" */
+    struct fgw_cid cid; /* of the block or the blob; not for log records */
+    uint64_t group;     /* where; 0: nowhere */
     uint64_t offset;
     const struct fgw_storage_owner *owner; /* whose block it is, if one owner holds it directly */
 };
@@ -470,9 +478,9 @@ struct fgw_storage_scrub_finding {
     uint64_t group, offset;
 };
 struct fgw_storage_scrub_status {
-    uint64_t runs; /* ended since the process began */
+    uint64_t runs;                                       /* ended since the process began */
     uint64_t blocks, bytes, blobs, log_batches, damaged; /* of the last or running one */
-    uint64_t held_bytes; /* of all blocks: what there is to read */
+    uint64_t held_bytes;                                 /* of all blocks: what there is to read */
     struct fgw_storage_scrub_finding findings[FGW_STORAGE_SCRUB_FINDINGS]; /* the first ones */
     size_t finding_count;
     enum fgw_err failed; /* why the last one broke off */
@@ -491,7 +499,7 @@ struct fgw_storage_stats {
     uint64_t blocks, batches, operations, syncs, sync_ns_total, applied_batch, last_batch;
     uint64_t cache_bytes, pending_holds;
     uint64_t checkpoint_batch; /* covered by a checkpoint that was read back; 0: none */
-    /* compaction, since the process began; waiting: given up, until a checkpoint covers it */
+    /* compaction, since the process began; waiting: given up, until two checkpoints cover it */
     uint64_t moved_blocks, moved_bytes, groups_unlinked, bytes_unlinked;
     uint64_t groups_waiting, bytes_waiting;
     uint64_t spared_bytes; /* of blocks that were not written, as the store had them */

@@ -62,7 +62,9 @@ struct fgw_storage {
         uint64_t loaded_id;                /* the index was made from it while opening */
         uint64_t log_bytes;                /* of the log behind the newest one when it was opened */
         uint64_t record_bytes;             /* the committer's count when the newest one was begun */
+        bool found_verified;               /* those that opening found were read back */
         _Atomic uint64_t verified_batch;   /* covered by one that was read back */
+        _Atomic uint64_t covered_batch;    /* covered by two that were read back */
         _Atomic bool busy;
         _Atomic bool wanted; /* although it is not due yet */
     } checkpoint;
@@ -85,6 +87,12 @@ uint64_t fgw_storage_running_ms(const struct fgw_storage *storage);
 /* Looks at the file system's free space; unless `now`, at most once a second, oftener when little
  * is left. */
 void fgw_storage_check_space(struct fgw_storage *storage, bool now);
+/* Free bytes below which writes that add bytes are refused. */
+uint64_t fgw_storage_reserve(const struct fgw_storage *storage);
+/* What work within the reserve leaves of it to others: `most` or a quarter. */
+uint64_t fgw_storage_reserve_part(const struct fgw_storage *storage, uint64_t most);
+/* At open: groups are not larger than the reserve (or 64 MiB). */
+void fgw_storage_limit_groups(struct fgw_storage *storage);
 
 /* Commits items as they are: outcomes of the engine's own work. They free space, or stand for bytes
  * that are on disk already: allowed below the reserve. From a fiber. */
@@ -106,7 +114,7 @@ void fgw_storage_end_unlink(struct fgw_storage *storage);
 /* fgw_storage_checkpoint; by_care: ends with FGW_ERR_CANCELLED when care is to end. */
 enum fgw_err fgw_checkpoint_write(struct fgw_storage *storage, bool by_care,
                                   struct fgw_storage_checkpoint *out_checkpoint) FGW_MUST_CHECK;
-/* One pass of care: verifies the checkpoint found at open, writes one when it is due. */
+/* One pass of care: verifies the checkpoints found at open, writes one when it is due. */
 enum fgw_err fgw_checkpoint_care(struct fgw_storage *storage) FGW_MUST_CHECK;
 
 /* Size of a group's file; 0: there is none. */

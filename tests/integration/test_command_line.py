@@ -41,6 +41,20 @@ def test_help_knows_every_verb():
             assert done.returncode == 0 and f"usage: fgw {verb}" in done.stdout
 
 
+@pytest.mark.parametrize("verb, flags", [
+    ("user", "id email display-name access-key secret-key policy json"),
+    ("bucket", "shards replicas owner json"), ("group", "json"), ("piece", "to size rate json"),
+    ("scrub", "rate json"), ("sweep", "approve json"), ("recover", "skip-damaged"),
+    ("backup", "to json"), ("restore", "from replace"), ("import", "dry-run into"),
+    ("config", "json markdown"), ("doctor", "json"), ("status", "ready json"),
+    ("db-init", "nodes"), ("migrate", "json"), ("node", "json"), ("serve", "data s3-listen")])
+def test_help_knows_the_flags_of_a_verb(verb, flags):
+    done = run_fgw("help", verb)
+    assert done.returncode == 0 and done.stderr == ""
+    shown = re.findall(r"^  --([a-z0-9-]+)", done.stdout, re.MULTILINE)
+    assert set(flags.split()) <= set(shown) and len(shown) == len(set(shown))
+
+
 def test_a_verb_that_is_not_built_says_so():
     for verb in verbs_not_built():
         done = run_fgw(verb)

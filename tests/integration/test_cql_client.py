@@ -66,7 +66,8 @@ def own_database(tmp_path_factory):
         yield server
 
 
-@pytest.mark.parametrize("scenario", ["types", "lwt", "paging", "alter", "errors", "pin"])
+@pytest.mark.parametrize("scenario", ["types", "lwt", "paging", "batch", "alter", "errors",
+                                      "pin"])
 def test_scenario(cassandra, scenario):
     run(cassandra.address, scenario)
 

@@ -336,14 +336,12 @@ def test_row34_signal_at_a_step(cassandra, rng, number, table):
             time.sleep(0.3)
             proxy.release_held()
             try:
-                process.communicate(timeout=60)
-            except subprocess.TimeoutExpired:
+                process.communicate(timeout=200)
+            except subprocess.TimeoutExpired as late:
                 process.kill()
-                raise
+                raise AssertionError(process.communicate()) from late
             assert process.returncode == 3
-            began = time.monotonic()
-            world.run("db-init")
-            assert time.monotonic() - began < 30  # the lock was given back
+            assert "taken over" not in world.run("db-init").stderr  # the lock was given back
             world.verify()
         finally:
             world.close()

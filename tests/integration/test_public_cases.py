@@ -770,6 +770,41 @@ def test_b79_markers(client, raw, bucket):
     assert seen == ["a", "a", "b/", "c"]
 
 
+# -- lifecycle ---------------------------------------------------------------------------------
+
+EXPIRE = {"Status": "Enabled", "Expiration": {"Days": 1}}
+
+
+@pytest.mark.parametrize("rule", [
+    {"Filter": {"Prefix": "tmp/"}}, {"Filter": {}}, {"Prefix": ""}, {"Prefix": "tmp/"},
+    {"Filter": {"Tag": {"Key": "a", "Value": "b"}}}, {"Filter": {"ObjectSizeGreaterThan": 5}},
+    {"Filter": {"And": {"Prefix": "tmp/", "Tags": [{"Key": "a", "Value": "b"}]}}}])
+def test_b80_b81_no_rule_is_taken_and_forgotten(client, bucket, rule):
+    """What is not built is refused as a whole: a rule never becomes a wider one, or none."""
+    put(client, bucket, "tmp/k")
+    with refused(501, "NotImplemented"):
+        client.put_bucket_lifecycle_configuration(
+            Bucket=bucket, LifecycleConfiguration={"Rules": [{**EXPIRE, **rule}]})
+    with refused(404, "NoSuchLifecycleConfiguration"):
+        client.get_bucket_lifecycle_configuration(Bucket=bucket)
+    assert listed(client, bucket) == ["tmp/k"]
+
+
+# -- deleted rows in front of a listing --------------------------------------------------------
+
+def test_b86_a_prefix_used_as_a_queue(client, bucket):
+    for turn in range(4):
+        names = [f"q/{turn}-{number:03}" for number in range(60)]
+        put(client, bucket, *names)
+        assert listed(client, bucket, Prefix="q/", MaxKeys=1) == names[:1]
+        client.delete_objects(Bucket=bucket, Delete={"Objects": [{"Key": name} for name in names]})
+        assert listed(client, bucket, Prefix="q/", MaxKeys=1) == []
+        put(client, bucket, "q/z")
+        page = client.list_objects_v2(Bucket=bucket, Prefix="q/", MaxKeys=1)
+        assert (keys_of(page), page["IsTruncated"]) == (["q/z"], False)
+        client.delete_object(Bucket=bucket, Key="q/z")
+
+
 # -- hostile, at once --------------------------------------------------------------------------
 
 LAUGHS = (b'<!DOCTYPE d [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;">]>')

@@ -1,25 +1,14 @@
 """GetObjectAttributes: spec/s3-wire.md 68."""
 import base64
 import hashlib
-import xml.etree.ElementTree
 import zlib
 
-import botocore.exceptions
 import pytest
+
+from s3util import refusal_of, status_and_code
 
 PART = 5 * 1024 * 1024
 ALL = ["ETag", "Checksum", "ObjectParts", "StorageClass", "ObjectSize"]
-
-
-def error_of(call, *arguments, **named):
-    with pytest.raises(botocore.exceptions.ClientError) as caught:
-        call(*arguments, **named)
-    response = caught.value.response
-    return response["ResponseMetadata"]["HTTPStatusCode"], response["Error"]["Code"]
-
-
-def code_of(answer):
-    return answer.status, xml.etree.ElementTree.fromstring(answer.body).findtext("Code")
 
 
 def crc32(data):
@@ -113,19 +102,19 @@ def test_versions_and_markers(client, bucket, attributes):
     old = attributes(VersionId=one)
     assert (old["ObjectSize"], old["VersionId"]) == (1, one)
     marker = client.delete_object(Bucket=bucket, Key="key")["VersionId"]
-    assert error_of(attributes) == (404, "NoSuchKey")
-    assert error_of(attributes, VersionId=marker) == (405, "MethodNotAllowed")
-    assert error_of(attributes, VersionId="0" * 32) == (404, "NoSuchVersion")
+    assert refusal_of(attributes) == (404, "NoSuchKey")
+    assert refusal_of(attributes, VersionId=marker) == (405, "MethodNotAllowed")
+    assert refusal_of(attributes, VersionId="0" * 32) == (404, "NoSuchVersion")
 
 
 def test_what_is_refused(client, bucket, raw, attributes):
-    assert error_of(attributes, "none") == (404, "NoSuchKey")
+    assert refusal_of(attributes, "none") == (404, "NoSuchKey")
     client.put_object(Bucket=bucket, Key="key", Body=b"x")
     target = f"/{bucket}/key?attributes"
     name = "x-amz-object-attributes"
-    assert code_of(raw("GET", target)) == (400, "InvalidRequest")
-    assert code_of(raw("GET", target, [(name, "")]))[0] == 400
-    assert code_of(raw("GET", target, [(name, "ETag,Foo")])) == (400, "InvalidArgument")
-    assert code_of(raw("GET", target, [(name, "ETag"), ("x-amz-max-parts", "-1")])) == (
+    assert status_and_code(raw("GET", target)) == (400, "InvalidRequest")
+    assert status_and_code(raw("GET", target, [(name, "")]))[0] == 400
+    assert status_and_code(raw("GET", target, [(name, "ETag,Foo")])) == (400, "InvalidArgument")
+    assert status_and_code(raw("GET", target, [(name, "ETag"), ("x-amz-max-parts", "-1")])) == (
         400, "InvalidArgument")
     assert raw("GET", target, [(name, "ETag"), (name, "ObjectSize")]).body.count(b"Size>") == 2

@@ -7,32 +7,13 @@ import urllib.parse
 import xml.etree.ElementTree
 import zlib
 
-import botocore.exceptions
 import pytest
+
+from s3util import bytes_of, refusal_of, status_and_code
 
 MIB = 1024 * 1024
 PART = 5 * MIB
 NAMESPACE = "{http://s3.amazonaws.com/doc/2006-03-01/}"
-
-
-def body_of(size, seed=1):
-    block = hashlib.sha256(bytes([seed])).digest() * 1024
-    data = bytearray()
-    for i in range(size // len(block) + 1):
-        data += i.to_bytes(8, "big") + block[8:]
-    return bytes(data[:size])
-
-
-def error_of(call, *arguments, **named):
-    with pytest.raises(botocore.exceptions.ClientError) as caught:
-        call(*arguments, **named)
-    response = caught.value.response
-    return response["ResponseMetadata"]["HTTPStatusCode"], response["Error"]["Code"]
-
-
-def code_of(answer):
-    root = xml.etree.ElementTree.fromstring(answer.body)
-    return answer.status, root.findtext("Code")
 
 
 def get(client, bucket, key, **arguments):
@@ -52,7 +33,7 @@ def multipart(client, bucket, key, bodies, **arguments):
 
 @pytest.mark.parametrize("size", [0, 1, 255 * 1024, 256 * 1024 + 1, 3 * MIB + 5])
 def test_copy(client, bucket, size):
-    body = body_of(size)
+    body = bytes_of(size)
     put = client.put_object(Bucket=bucket, Key="source", Body=body, ChecksumAlgorithm="SHA256")
     copied = client.copy_object(Bucket=bucket, Key="copy", CopySource=f"{bucket}/source")
     result = copied["CopyObjectResult"]
@@ -71,7 +52,7 @@ def test_copy(client, bucket, size):
 
 def test_copy_outlives_its_source(client, bucket, new_bucket):
     other = new_bucket()
-    bodies = {"small": b"small", "large": body_of(2 * MIB + 1)}
+    bodies = {"small": b"small", "large": bytes_of(2 * MIB + 1)}
     for key, body in bodies.items():
         client.put_object(Bucket=bucket, Key=key, Body=body)
         client.copy_object(Bucket=other, Key=f"of/{key}", CopySource={"Bucket": bucket, "Key": key})
@@ -85,7 +66,7 @@ def test_copy_survives_a_kill(server_factory):
     server = server_factory()
     client = server.client()
     client.create_bucket(Bucket="bucket")
-    body = body_of(MIB + 1)
+    body = bytes_of(MIB + 1)
     client.put_object(Bucket="bucket", Key="source", Body=body)
     client.copy_object(Bucket="bucket", Key="copy", CopySource="bucket/source")
     client.delete_object(Bucket="bucket", Key="source")
@@ -93,7 +74,7 @@ def test_copy_survives_a_kill(server_factory):
     server.start()
     client = server.client()
     assert get(client, "bucket", "copy") == body
-    assert error_of(client.get_object, Bucket="bucket", Key="source") == (404, "NoSuchKey")
+    assert refusal_of(client.get_object, Bucket="bucket", Key="source") == (404, "NoSuchKey")
 
 
 @pytest.mark.parametrize("key", ["a b", "a+b", "a%20b", "\u00fc", "a?b", "a?versionId=x", "%", "a//b",
@@ -115,16 +96,16 @@ def test_source_names(client, bucket, raw, key):
                                     "a/b?versionId=", "a/b?other=1", "a/%ff", "//key"])
 def test_broken_sources(bucket, raw, source):
     answer = raw("PUT", f"/{bucket}/key", [("x-amz-copy-source", source)])
-    assert code_of(answer) == (400, "InvalidArgument")
+    assert status_and_code(answer) == (400, "InvalidArgument")
 
 
 def test_missing_sources(client, bucket):
-    copy = lambda source: error_of(client.copy_object, Bucket=bucket, Key="key", CopySource=source)
+    copy = lambda source: refusal_of(client.copy_object, Bucket=bucket, Key="key", CopySource=source)
     assert copy(f"{bucket}/none") == (404, "NoSuchKey")
     assert copy("no-such-bucket-anywhere/none") == (404, "NoSuchBucket")
     assert copy("Bad_Bucket/none") == (404, "NoSuchBucket")
     assert copy(f"{bucket}/none?versionId={'0' * 32}")[0] == 404
-    assert error_of(client.copy_object, Bucket="no-such-bucket-anywhere", Key="key",
+    assert refusal_of(client.copy_object, Bucket="no-such-bucket-anywhere", Key="key",
                     CopySource=f"{bucket}/none") == (404, "NoSuchBucket")
 
 
@@ -188,14 +169,14 @@ def test_tagging_directive(client, bucket, source):
 @pytest.mark.parametrize("name", ["x-amz-metadata-directive", "x-amz-tagging-directive"])
 def test_unknown_directives(bucket, raw, source, name, value):
     answer = raw("PUT", f"/{bucket}/copy", [("x-amz-copy-source", source), (name, value)])
-    assert code_of(answer) == (400, "InvalidArgument")
+    assert status_and_code(answer) == (400, "InvalidArgument")
 
 
 def test_onto_itself(client, bucket, source):
     copy = lambda **arguments: client.copy_object(Bucket=bucket, Key="source", CopySource=source,
                                                   **arguments)
-    assert error_of(copy) == (400, "InvalidRequest")
-    assert error_of(copy, MetadataDirective="COPY", Metadata={"a": "b"}) == (400, "InvalidRequest")
+    assert refusal_of(copy) == (400, "InvalidRequest")
+    assert refusal_of(copy, MetadataDirective="COPY", Metadata={"a": "b"}) == (400, "InvalidRequest")
     copy(MetadataDirective="REPLACE", Metadata={"a": "b"})
     assert client.head_object(Bucket=bucket, Key="source")["Metadata"] == {"a": "b"}
     copy(StorageClass="STANDARD")
@@ -206,7 +187,7 @@ def test_onto_itself(client, bucket, source):
 
 def test_onto_itself_again_and_again(client, bucket):
     """The blob's old hold goes and its new one comes in one step."""
-    bodies = {"small": b"x" * 1000, "large": body_of(MIB + 3)}
+    bodies = {"small": b"x" * 1000, "large": bytes_of(MIB + 3)}
     for key, body in bodies.items():
         client.put_object(Bucket=bucket, Key=key, Body=body)
         for i in range(5):
@@ -228,19 +209,19 @@ def test_source_conditions(client, bucket, source):
     copy(CopySourceIfNoneMatch='"other"', CopySourceIfModifiedSince=after)
     copy(CopySourceIfModifiedSince=before)
     copy(CopySourceIfUnmodifiedSince=after)
-    assert error_of(copy, CopySourceIfMatch='"other"') == failed
-    assert error_of(copy, CopySourceIfNoneMatch=etag) == failed
-    assert error_of(copy, CopySourceIfModifiedSince=when) == failed
-    assert error_of(copy, CopySourceIfUnmodifiedSince=before) == failed
+    assert refusal_of(copy, CopySourceIfMatch='"other"') == failed
+    assert refusal_of(copy, CopySourceIfNoneMatch=etag) == failed
+    assert refusal_of(copy, CopySourceIfModifiedSince=when) == failed
+    assert refusal_of(copy, CopySourceIfUnmodifiedSince=before) == failed
 
 
 def test_conditions_of_the_copy(client, bucket, source):
     copy = lambda **arguments: client.copy_object(Bucket=bucket, Key="copy", CopySource=source,
                                                   **arguments)
-    assert error_of(copy, IfMatch='"x"') == (404, "NoSuchKey")
+    assert refusal_of(copy, IfMatch='"x"') == (404, "NoSuchKey")
     copy(IfNoneMatch="*")
-    assert error_of(copy, IfNoneMatch="*") == (412, "PreconditionFailed")
-    assert error_of(copy, IfMatch='"x"') == (412, "PreconditionFailed")
+    assert refusal_of(copy, IfNoneMatch="*") == (412, "PreconditionFailed")
+    assert refusal_of(copy, IfMatch='"x"') == (412, "PreconditionFailed")
     copy(IfMatch=client.head_object(Bucket=bucket, Key="copy")["ETag"])
 
 
@@ -263,7 +244,7 @@ def test_versions(client, bucket):
     assert get(client, bucket, "source") == b"one"
     assert back["VersionId"] not in (one, two)
     marker = client.delete_object(Bucket=bucket, Key="source")["VersionId"]
-    copy = lambda source: error_of(client.copy_object, Bucket=bucket, Key="copy", CopySource=source)
+    copy = lambda source: refusal_of(client.copy_object, Bucket=bucket, Key="copy", CopySource=source)
     assert copy(f"{bucket}/source") == (404, "NoSuchKey")
     assert copy(f"{bucket}/source?versionId={marker}") == (400, "InvalidRequest")
     assert copy(f"{bucket}/source?versionId={'0' * 32}") == (404, "NoSuchVersion")
@@ -271,7 +252,7 @@ def test_versions(client, bucket):
 
 
 def test_copy_of_a_multipart_object(client, bucket):
-    bodies = [body_of(PART, 1), body_of(PART, 2), body_of(77, 3)]
+    bodies = [bytes_of(PART, 1), bytes_of(PART, 2), bytes_of(77, 3)]
     done = multipart(client, bucket, "source", bodies, ChecksumAlgorithm="CRC32")
     copied = client.copy_object(Bucket=bucket, Key="copy", CopySource=f"{bucket}/source")
     result = copied["CopyObjectResult"]
@@ -288,7 +269,7 @@ def test_copy_of_a_multipart_object(client, bucket):
 
 
 def test_copy_with_another_checksum(client, bucket):
-    body = body_of(2 * MIB + 9)
+    body = bytes_of(2 * MIB + 9)
     client.put_object(Bucket=bucket, Key="source", Body=body, ChecksumAlgorithm="CRC32")
     result = client.copy_object(Bucket=bucket, Key="copy", CopySource=f"{bucket}/source",
                                 ChecksumAlgorithm="SHA256")["CopyObjectResult"]
@@ -313,8 +294,8 @@ def test_what_anonymous_callers_may_copy(client, server, bucket, new_bucket):
     client.put_object(Bucket=bucket, Key="public", Body=b"q", ACL="public-read")
     copy = lambda key: server.raw("PUT", f"/{target}/{key}", [
         ("x-amz-copy-source", f"/{bucket}/{key}"), ("Content-Length", "0")], signer=Anonymous())
-    assert code_of(copy("private")) == (403, "AccessDenied")
-    assert code_of(copy("none")) == (403, "AccessDenied")
+    assert status_and_code(copy("private")) == (403, "AccessDenied")
+    assert status_and_code(copy("none")) == (403, "AccessDenied")
     assert copy("public").status == 200
     assert get(client, target, "public") == b"q"
 
@@ -329,7 +310,7 @@ class Anonymous:
 def test_source_owner_expected(client, bucket, source):
     copy = lambda owner: client.copy_object(Bucket=bucket, Key="copy", CopySource=source,
                                             ExpectedSourceBucketOwner=owner)
-    assert error_of(copy, "000000000000") == (403, "AccessDenied")
+    assert refusal_of(copy, "000000000000") == (403, "AccessDenied")
     copy(client.list_buckets()["Owner"]["ID"])
 
 
@@ -364,7 +345,7 @@ def etag_of(body):
 
 def test_parts_from_copies(client, bucket, new_bucket):
     other = new_bucket()
-    body = body_of(PART + 12345)
+    body = bytes_of(PART + 12345)
     client.put_object(Bucket=other, Key="source", Body=body)
     parts = PartCopies(client, bucket)
     whole = parts.copy(1, f"{other}/source")["CopyPartResult"]
@@ -387,7 +368,7 @@ def test_part_from_a_small_object(client, bucket):
 
 
 def test_part_from_a_multipart_object(client, bucket):
-    bodies = [body_of(PART, 1), body_of(PART, 2)]
+    bodies = [bytes_of(PART, 1), bytes_of(PART, 2)]
     multipart(client, bucket, "source", bodies)
     parts = PartCopies(client, bucket)
     assert parts.copy(1, f"{bucket}/source")["CopyPartResult"]["ETag"] == etag_of(b"".join(bodies))
@@ -419,14 +400,14 @@ def test_copy_ranges(client, bucket, raw, span, code):
         assert xml.etree.ElementTree.fromstring(answer.body).findtext(NAMESPACE + "ETag") == (
             etag_of(b"0123456789"[first:last + 1]))
     else:
-        assert code_of(answer)[0] in (400, 416)
-        assert code_of(answer)[1] == code
+        assert status_and_code(answer)[0] in (400, 416)
+        assert status_and_code(answer)[1] == code
 
 
 def test_part_from_nothing(client, bucket, raw):
     client.put_object(Bucket=bucket, Key="source", Body=b"")
     parts = PartCopies(client, bucket)
-    assert error_of(parts.copy, 1, f"{bucket}/source", "bytes=0-0")[1] == "InvalidRange"
+    assert refusal_of(parts.copy, 1, f"{bucket}/source", "bytes=0-0")[1] == "InvalidRange"
     assert parts.copy(1, f"{bucket}/source")["CopyPartResult"]["ETag"] == etag_of(b"")
     parts.complete()
     assert get(client, bucket, "copied") == b""
@@ -437,19 +418,19 @@ def test_part_copies_that_are_refused(client, bucket):
     etag = etag_of(b"0123456789")
     parts = PartCopies(client, bucket)
     source = f"{bucket}/source"
-    assert error_of(parts.copy, 1, source, CopySourceIfMatch='"x"') == (412, "PreconditionFailed")
-    assert error_of(parts.copy, 1, source, CopySourceIfNoneMatch=etag) == (
+    assert refusal_of(parts.copy, 1, source, CopySourceIfMatch='"x"') == (412, "PreconditionFailed")
+    assert refusal_of(parts.copy, 1, source, CopySourceIfNoneMatch=etag) == (
         412, "PreconditionFailed")
     parts.copy(1, source, CopySourceIfMatch=etag)
-    assert error_of(parts.copy, 0, source) == (400, "InvalidArgument")
-    assert error_of(parts.copy, 10001, source) == (400, "InvalidArgument")
-    assert error_of(parts.copy, 1, f"{bucket}/none") == (404, "NoSuchKey")
+    assert refusal_of(parts.copy, 0, source) == (400, "InvalidArgument")
+    assert refusal_of(parts.copy, 10001, source) == (400, "InvalidArgument")
+    assert refusal_of(parts.copy, 1, f"{bucket}/none") == (404, "NoSuchKey")
     parts.names["UploadId"] = "0" * 32
-    assert error_of(parts.copy, 1, source) == (404, "NoSuchUpload")
+    assert refusal_of(parts.copy, 1, source) == (404, "NoSuchUpload")
 
 
 def test_checksums_of_part_copies(client, bucket):
-    body = body_of(PART)
+    body = bytes_of(PART)
     client.put_object(Bucket=bucket, Key="same", Body=body, ChecksumAlgorithm="CRC32")
     client.put_object(Bucket=bucket, Key="other", Body=b"tail", ChecksumAlgorithm="SHA256")
     parts = PartCopies(client, bucket, ChecksumAlgorithm="CRC32", ChecksumType="FULL_OBJECT")
@@ -474,7 +455,7 @@ def test_part_copy_of_a_version(client, bucket):
 def test_managed_copy(client, bucket):
     """As boto3's copy does it: HEAD, then UploadPartCopy with conditions."""
     import boto3.s3.transfer  # pylint: disable=import-outside-toplevel
-    body = body_of(2 * PART + 17)
+    body = bytes_of(2 * PART + 17)
     client.put_object(Bucket=bucket, Key="source", Body=body)
     config = boto3.s3.transfer.TransferConfig(multipart_threshold=PART, multipart_chunksize=PART)
     client.copy({"Bucket": bucket, "Key": "source"}, bucket, "copy", Config=config)

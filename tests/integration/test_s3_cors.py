@@ -1,24 +1,12 @@
 """Cross-origin rules and preflights: spec/s3-wire.md 80 and the public bug reports B81, B83."""
-import xml.etree.ElementTree
-
-import botocore.exceptions
 import pytest
+
+from s3util import refusal_of, status_and_code
 
 METHOD = "Access-Control-Request-Method"
 HEADERS = "Access-Control-Request-Headers"
 ALLOW_ORIGIN = "Access-Control-Allow-Origin"
 ALLOW_METHODS = "Access-Control-Allow-Methods"
-
-
-def error_of(call, *arguments, **named):
-    with pytest.raises(botocore.exceptions.ClientError) as caught:
-        call(*arguments, **named)
-    response = caught.value.response
-    return response["ResponseMetadata"]["HTTPStatusCode"], response["Error"]["Code"]
-
-
-def code_of(answer):
-    return answer.status, xml.etree.ElementTree.fromstring(answer.body).findtext("Code")
 
 
 @pytest.fixture
@@ -49,7 +37,7 @@ def allowed(answer):
 
 
 def test_configuration(client, bucket, raw):
-    assert error_of(client.get_bucket_cors, Bucket=bucket) == (404, "NoSuchCORSConfiguration")
+    assert refusal_of(client.get_bucket_cors, Bucket=bucket) == (404, "NoSuchCORSConfiguration")
     rules = [{"ID": "one", "AllowedMethods": ["GET", "PUT"], "AllowedOrigins": ["*.get", "*.put"],
               "AllowedHeaders": ["x-*"], "ExposeHeaders": ["ETag"], "MaxAgeSeconds": 3000}]
     put_rules(client, bucket, *rules)
@@ -61,7 +49,7 @@ def test_configuration(client, bucket, raw):
     assert raw("GET", f"/{bucket}?cors").body == document
     for _ in range(2):
         assert raw("DELETE", f"/{bucket}?cors").status == 204
-    assert error_of(client.get_bucket_cors, Bucket=bucket) == (404, "NoSuchCORSConfiguration")
+    assert refusal_of(client.get_bucket_cors, Bucket=bucket) == (404, "NoSuchCORSConfiguration")
 
 
 @pytest.mark.parametrize("rule, code", [
@@ -81,10 +69,10 @@ def test_configuration(client, bucket, raw):
 ])
 def test_bad_configurations(bucket, raw, rule, code):
     document = b"<CORSConfiguration>%s</CORSConfiguration>" % rule
-    assert code_of(raw("PUT", f"/{bucket}?cors", body=document)) == (400, code)
+    assert status_and_code(raw("PUT", f"/{bucket}?cors", body=document)) == (400, code)
     many = b"<CORSRule><AllowedOrigin>*</AllowedOrigin><AllowedMethod>GET</AllowedMethod></CORSRule>"
     document = b"<CORSConfiguration>%s</CORSConfiguration>" % (many * 101)
-    assert code_of(raw("PUT", f"/{bucket}?cors", body=document)) == (400, "MalformedXML")
+    assert status_and_code(raw("PUT", f"/{bucket}?cors", body=document)) == (400, "MalformedXML")
 
 
 def test_answers_to_real_requests(client, bucket, ask):
@@ -126,16 +114,16 @@ def test_preflights(client, bucket, ask):
         for headers in ({"Origin": "foo.bar", METHOD: "GET"}, {"Origin": "foo.put", METHOD: "GET"},
                         {"Origin": "foo.suffix", METHOD: "PUT"}):
             answer = ask("OPTIONS", key, headers)
-            assert (code_of(answer), allowed(answer)) == ((403, "AccessForbidden"), (None, None))
+            assert (status_and_code(answer), allowed(answer)) == ((403, "AccessForbidden"), (None, None))
 
 
 def test_preflight_without_configuration(ask, server):
     answer = ask("OPTIONS", "/key", {"Origin": "a", METHOD: "GET"})
-    assert code_of(answer) == (403, "AccessForbidden")
+    assert status_and_code(answer) == (403, "AccessForbidden")
     with server.connect() as connection:
         connection.send(f"OPTIONS /no-such-bucket-here/k HTTP/1.1\r\nHost: {server.netloc}\r\n"
                         f"Origin: a\r\n{METHOD}: GET\r\n\r\n".encode())
-        assert code_of(connection.answer()) == (404, "NoSuchBucket")
+        assert status_and_code(connection.answer()) == (404, "NoSuchBucket")
 
 
 def test_headers_of_a_preflight(client, bucket, ask):

@@ -13,25 +13,11 @@ import zlib
 import botocore.exceptions
 import pytest
 
+from s3util import bytes_of, refusal_of, status_and_code
+
 MIB = 1024 * 1024
 PART = 5 * MIB
 NAMESPACE = "{http://s3.amazonaws.com/doc/2006-03-01/}"
-
-
-def body_of(size, seed=1):
-    """Bytes without a repeat in sight; the same for the same arguments."""
-    block = hashlib.sha256(bytes([seed])).digest() * 1024
-    data = bytearray()
-    for i in range(size // len(block) + 1):
-        data += i.to_bytes(8, "big") + block[8:]
-    return bytes(data[:size])
-
-
-def error_of(call, *arguments, **named):
-    with pytest.raises(botocore.exceptions.ClientError) as caught:
-        call(*arguments, **named)
-    response = caught.value.response
-    return response["ResponseMetadata"]["HTTPStatusCode"], response["Error"]["Code"]
 
 
 def multipart_etag(*bodies):
@@ -85,13 +71,13 @@ def get(client, bucket, key="key", **arguments):
 # -- the whole way ----------------------------------------------------------------------------
 
 def test_two_parts_become_an_object(client, bucket, upload):
-    first, second = body_of(PART), body_of(1234567, 2)
+    first, second = bytes_of(PART), bytes_of(1234567, 2)
     made = upload(Metadata={"color": "blue"}, ContentType="text/fancy",
                   CacheControl="max-age=7", Tagging="a=1&b=2")
     assert made.part(1, first)["ETag"] == f'"{hashlib.md5(first).hexdigest()}"'
     made.part(2, second)
     assert client.list_objects_v2(Bucket=bucket).get("Contents") is None
-    assert error_of(client.get_object, **made.names) == (404, "NoSuchKey")
+    assert refusal_of(client.get_object, **made.names) == (404, "NoSuchKey")
     done = made.complete()
     etag = multipart_etag(first, second)
     assert done["ETag"] == etag
@@ -112,7 +98,7 @@ def test_two_parts_become_an_object(client, bucket, upload):
 
 
 def test_range_across_parts(client, bucket, upload):
-    parts = [body_of(PART, 1), body_of(PART + 1, 2), body_of(10, 3)]
+    parts = [bytes_of(PART, 1), bytes_of(PART + 1, 2), bytes_of(10, 3)]
     whole = b"".join(parts)
     made = upload()
     for number, body in enumerate(parts, 1):
@@ -138,7 +124,7 @@ def test_empty_object(client, bucket, upload):
     head = client.head_object(Bucket=bucket, Key="registry/empty")
     assert (head["ContentLength"], head["ETag"]) == (0, multipart_etag(b""))
     assert get(client, bucket, "registry/empty") == b""
-    assert error_of(client.get_object, Bucket=bucket, Key="registry/empty",
+    assert refusal_of(client.get_object, Bucket=bucket, Key="registry/empty",
                     Range="bytes=0-0") == (416, "InvalidRange")
     client.copy_object(Bucket=bucket, Key="copy", CopySource=f"{bucket}/registry/empty")
     assert get(client, bucket, "copy") == b""
@@ -155,7 +141,7 @@ def test_known_multipart_etag(client, bucket, upload):
 
 def test_gaps_and_subset(client, bucket, upload):
     made = upload()
-    bodies = {2: body_of(PART, 2), 7: body_of(PART, 7), 9000: b"end"}
+    bodies = {2: bytes_of(PART, 2), 7: bytes_of(PART, 7), 9000: b"end"}
     for number, body in bodies.items():
         made.part(number, body)
     done = made.complete(made.listed([2, 9000]))
@@ -164,7 +150,7 @@ def test_gaps_and_subset(client, bucket, upload):
 
 
 def test_cid_of_a_single_part_is_that_of_the_bytes(client, bucket, upload, raw):
-    body = body_of(3 * MIB + 17)
+    body = bytes_of(3 * MIB + 17)
     client.put_object(Bucket=bucket, Key="plain", Body=body)
     made = upload()
     made.part(1, body)
@@ -175,7 +161,7 @@ def test_cid_of_a_single_part_is_that_of_the_bytes(client, bucket, upload, raw):
 
 
 def test_cid_of_whole_leaves_is_that_of_the_bytes(client, bucket, upload):
-    bodies = [body_of(PART, 1), body_of(PART + MIB, 2), body_of(3 * MIB + 17, 3)]
+    bodies = [bytes_of(PART, 1), bytes_of(PART + MIB, 2), bytes_of(3 * MIB + 17, 3)]
     client.put_object(Bucket=bucket, Key="plain", Body=b"".join(bodies))
     made = upload()
     for number, body in enumerate(bodies, 1):
@@ -187,7 +173,7 @@ def test_cid_of_whole_leaves_is_that_of_the_bytes(client, bucket, upload):
 
 
 def test_cid_of_odd_parts_is_another_and_says_so(client, bucket, upload):
-    bodies = [body_of(PART + 1, 1), body_of(5, 2)]
+    bodies = [bytes_of(PART + 1, 1), bytes_of(5, 2)]
     client.put_object(Bucket=bucket, Key="plain", Body=b"".join(bodies))
     made = upload()
     for number, body in enumerate(bodies, 1):
@@ -204,16 +190,16 @@ def test_cid_of_odd_parts_is_another_and_says_so(client, bucket, upload):
 def test_order_and_duplicates(upload):
     made = upload()
     for number in (1, 2):
-        made.part(number, body_of(PART, number))
+        made.part(number, bytes_of(PART, number))
     one, two = made.listed()
-    assert error_of(made.complete, [two, one]) == (400, "InvalidPartOrder")
-    assert error_of(made.complete, [one, one]) == (400, "InvalidPartOrder")
+    assert refusal_of(made.complete, [two, one]) == (400, "InvalidPartOrder")
+    assert refusal_of(made.complete, [one, one]) == (400, "InvalidPartOrder")
     missing = {"PartNumber": 3, "ETag": one["ETag"]}
-    assert error_of(made.complete, [one, missing]) == (400, "InvalidPart")
+    assert refusal_of(made.complete, [one, missing]) == (400, "InvalidPart")
     wrong = {"PartNumber": 2, "ETag": one["ETag"]}
-    assert error_of(made.complete, [one, wrong]) == (400, "InvalidPart")
+    assert refusal_of(made.complete, [one, wrong]) == (400, "InvalidPart")
     garbage = {"PartNumber": 2, "ETag": "ffffffffffffffffffffffffffffffffffff"}
-    assert error_of(made.complete, [one, garbage]) == (400, "InvalidPart")
+    assert refusal_of(made.complete, [one, garbage]) == (400, "InvalidPart")
     assert len(made.list_parts()["Parts"]) == 2
     bare = {"PartNumber": 1, "ETag": one["ETag"].strip('"')}
     assert made.complete([bare])["ETag"].endswith('-1"')
@@ -222,11 +208,6 @@ def test_order_and_duplicates(upload):
 def complete_raw(raw, bucket, upload_id, document, key="key", **options):
     target = f"/{bucket}/{key}?uploadId={upload_id}"
     return raw("POST", target, [("Content-Type", "application/xml")], document, **options)
-
-
-def code_of(answer):
-    root = xml.etree.ElementTree.fromstring(answer.body)
-    return answer.status, root.findtext("Code")
 
 
 @pytest.mark.parametrize("document, code", [
@@ -254,7 +235,7 @@ def code_of(answer):
 ])
 def test_bad_documents(raw, bucket, upload, document, code):
     made = upload()
-    assert code_of(complete_raw(raw, bucket, made.id, document)) == (400, code)
+    assert status_and_code(complete_raw(raw, bucket, made.id, document)) == (400, code)
     assert made.list_parts()["ResponseMetadata"]["HTTPStatusCode"] == 200
 
 
@@ -274,11 +255,11 @@ def test_too_many_parts_and_too_large_a_body(raw, bucket, upload):
     part = b"<Part><PartNumber>%d</PartNumber><ETag>0123456789abcdef0123456789abcdef</ETag></Part>"
     document = b"<CompleteMultipartUpload>%s</CompleteMultipartUpload>"
     many = document % b"".join(part % n for n in range(1, 10002))
-    assert code_of(complete_raw(raw, bucket, made.id, many))[0] == 400
+    assert status_and_code(complete_raw(raw, bucket, made.id, many))[0] == 400
     full = document % b"".join(part % n for n in range(1, 10001))
-    assert code_of(complete_raw(raw, bucket, made.id, full)) == (400, "InvalidPart")
+    assert status_and_code(complete_raw(raw, bucket, made.id, full)) == (400, "InvalidPart")
     huge = b"<CompleteMultipartUpload>" + b" " * (2 * MIB) + b"</CompleteMultipartUpload>"
-    assert code_of(complete_raw(raw, bucket, made.id, huge)) == (400, "MalformedXML")
+    assert status_and_code(complete_raw(raw, bucket, made.id, huge)) == (400, "MalformedXML")
 
 
 @pytest.mark.parametrize("upload_id", ["", "x", "0" * 32, "%00", "a" * 300])
@@ -286,18 +267,18 @@ def test_unknown_uploads(raw, bucket, upload, upload_id):
     upload().part(1, b"x")
     document = (b"<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>a</ETag></Part>"
                 b"</CompleteMultipartUpload>")
-    assert code_of(complete_raw(raw, bucket, upload_id, document)) == (404, "NoSuchUpload")
+    assert status_and_code(complete_raw(raw, bucket, upload_id, document)) == (404, "NoSuchUpload")
     target = f"/{bucket}/key?uploadId={upload_id}"
-    assert code_of(raw("DELETE", target)) == (404, "NoSuchUpload")
-    assert code_of(raw("GET", target)) == (404, "NoSuchUpload")
-    assert code_of(raw("PUT", f"{target}&partNumber=1", body=b"x")) == (404, "NoSuchUpload")
+    assert status_and_code(raw("DELETE", target)) == (404, "NoSuchUpload")
+    assert status_and_code(raw("GET", target)) == (404, "NoSuchUpload")
+    assert status_and_code(raw("PUT", f"{target}&partNumber=1", body=b"x")) == (404, "NoSuchUpload")
 
 
 def test_upload_of_another_key(client, bucket, upload):
     made = upload("one")
-    assert error_of(client.upload_part, Bucket=bucket, Key="two", UploadId=made.id, PartNumber=1,
+    assert refusal_of(client.upload_part, Bucket=bucket, Key="two", UploadId=made.id, PartNumber=1,
                     Body=b"x") == (404, "NoSuchUpload")
-    assert error_of(client.abort_multipart_upload, Bucket=bucket, Key="two",
+    assert refusal_of(client.abort_multipart_upload, Bucket=bucket, Key="two",
                     UploadId=made.id) == (404, "NoSuchUpload")
 
 
@@ -305,17 +286,17 @@ def test_upload_of_another_key(client, bucket, upload):
 def test_bad_part_numbers(raw, bucket, upload, number):
     made = upload()
     target = f"/{bucket}/key?partNumber={number}&uploadId={made.id}"
-    assert code_of(raw("PUT", target, body=b"x")) == (400, "InvalidArgument")
+    assert status_and_code(raw("PUT", target, body=b"x")) == (400, "InvalidArgument")
 
 
 def test_small_parts(client, bucket, upload):
     made = upload()
-    made.part(1, body_of(PART - 1))
-    made.part(2, body_of(PART, 2))
-    assert error_of(made.complete) == (400, "EntityTooSmall")
+    made.part(1, bytes_of(PART - 1))
+    made.part(2, bytes_of(PART, 2))
+    assert refusal_of(made.complete) == (400, "EntityTooSmall")
     assert len(made.list_parts()["Parts"]) == 2
-    made.part(1, body_of(PART))
-    made.part(2, body_of(PART - 1, 2))
+    made.part(1, bytes_of(PART))
+    made.part(2, bytes_of(PART - 1, 2))
     made.complete()
     assert client.head_object(**made.names)["ContentLength"] == 2 * PART - 1
 
@@ -323,7 +304,7 @@ def test_small_parts(client, bucket, upload):
 def test_object_size_announced(upload):
     made = upload()
     made.part(1, b"12345")
-    assert error_of(made.complete, MpuObjectSize=4) == (400, "InvalidRequest")
+    assert refusal_of(made.complete, MpuObjectSize=4) == (400, "InvalidRequest")
     made.complete(MpuObjectSize=5)
 
 
@@ -331,15 +312,15 @@ def test_object_size_announced(upload):
 
 def test_complete_again(client, bucket, upload):
     made = upload()
-    made.part(1, body_of(PART))
+    made.part(1, bytes_of(PART))
     made.part(2, b"second")
     first = made.complete()
     again = made.complete()
     assert again["ETag"] == first["ETag"]
-    assert error_of(made.complete, made.listed([1])) == (404, "NoSuchUpload")
-    assert error_of(made.abort) == (404, "NoSuchUpload")
-    assert error_of(made.part, 3, b"late") == (404, "NoSuchUpload")
-    assert error_of(made.list_parts) == (404, "NoSuchUpload")
+    assert refusal_of(made.complete, made.listed([1])) == (404, "NoSuchUpload")
+    assert refusal_of(made.abort) == (404, "NoSuchUpload")
+    assert refusal_of(made.part, 3, b"late") == (404, "NoSuchUpload")
+    assert refusal_of(made.list_parts) == (404, "NoSuchUpload")
     client.put_object(**made.names, Body=b"newer")
     assert made.complete()["ETag"] == first["ETag"]
     assert get(client, bucket) == b"newer"
@@ -360,12 +341,12 @@ def test_complete_by_several_at_once(server, bucket):
     client = server.client(max_pool_connections=8)
     for round_number in range(5):
         made = Upload(client, bucket, f"race-{round_number}")
-        made.part(1, body_of(PART))
+        made.part(1, bytes_of(PART))
         made.part(2, b"end")
         with concurrent.futures.ThreadPoolExecutor(8) as pool:
             answers = list(pool.map(lambda _, m=made: m.complete()["ETag"], range(8)))
-        assert set(answers) == {multipart_etag(body_of(PART), b"end")}
-        assert get(client, bucket, f"race-{round_number}") == body_of(PART) + b"end"
+        assert set(answers) == {multipart_etag(bytes_of(PART), b"end")}
+        assert get(client, bucket, f"race-{round_number}") == bytes_of(PART) + b"end"
 
 
 def test_complete_against_abort(server, bucket):
@@ -391,7 +372,7 @@ def test_complete_against_abort(server, bucket):
         if outcome["complete"]:
             assert get(client, bucket, key) == b"data"
         else:
-            assert error_of(client.get_object, Bucket=bucket, Key=key) == (404, "NoSuchKey")
+            assert refusal_of(client.get_object, Bucket=bucket, Key=key) == (404, "NoSuchKey")
 
 
 def test_part_again(client, bucket, upload):
@@ -400,7 +381,7 @@ def test_part_again(client, bucket, upload):
     made.part(1, b"B" * 200)
     parts = made.list_parts()["Parts"]
     assert [(p["PartNumber"], p["Size"], p["ETag"]) for p in parts] == [(1, 200, made.etags[1])]
-    assert error_of(made.complete, [{"PartNumber": 1, "ETag": old}]) == (400, "InvalidPart")
+    assert refusal_of(made.complete, [{"PartNumber": 1, "ETag": old}]) == (400, "InvalidPart")
     made.complete()
     assert get(client, bucket) == b"B" * 200
 
@@ -416,7 +397,7 @@ def test_part_again_and_again(client, bucket, upload):
 
 def test_interrupted_part(client, server, bucket, upload):
     made = upload()
-    body = body_of(PART)
+    body = bytes_of(PART)
     signer = server.signer()
     target = f"/{bucket}/key?partNumber=1&uploadId={made.id}"
     headers = signer.headers("PUT", target, [("Host", server.netloc),
@@ -434,19 +415,19 @@ def test_interrupted_part(client, server, bucket, upload):
 
 def test_abort(client, bucket, upload):
     made = upload()
-    made.part(1, body_of(PART))
+    made.part(1, bytes_of(PART))
     assert made.abort()["ResponseMetadata"]["HTTPStatusCode"] == 204
-    assert error_of(made.abort) == (404, "NoSuchUpload")
-    assert error_of(made.complete) == (404, "NoSuchUpload")
-    assert error_of(made.part, 1, b"x") == (404, "NoSuchUpload")
+    assert refusal_of(made.abort) == (404, "NoSuchUpload")
+    assert refusal_of(made.complete) == (404, "NoSuchUpload")
+    assert refusal_of(made.part, 1, b"x") == (404, "NoSuchUpload")
     assert client.list_multipart_uploads(Bucket=bucket).get("Uploads", []) == []
 
 
 def test_wrong_digests(upload):
     made = upload()
     wrong = base64.b64encode(hashlib.md5(b"other").digest()).decode()
-    assert error_of(made.part, 1, b"data", ContentMD5=wrong) == (400, "BadDigest")
-    assert error_of(made.part, 1, b"data",
+    assert refusal_of(made.part, 1, b"data", ContentMD5=wrong) == (400, "BadDigest")
+    assert refusal_of(made.part, 1, b"data",
                     ChecksumSHA256=base64.b64encode(bytes(32)).decode()) == (400, "BadDigest")
     assert made.list_parts().get("Parts", []) == []
 
@@ -456,7 +437,7 @@ def test_survives_a_kill(server_factory):
     client = server.client()
     client.create_bucket(Bucket="bucket")
     made = Upload(client, "bucket")
-    bodies = [body_of(PART, 1), body_of(300000, 2)]
+    bodies = [bytes_of(PART, 1), bytes_of(300000, 2)]
     made.part(1, bodies[0])
     made.part(2, bodies[1])
     server.kill()
@@ -476,17 +457,17 @@ def test_survives_a_kill(server_factory):
 def test_conditions_of_complete(client, bucket, upload):
     made = upload()
     made.part(1, b"one")
-    assert error_of(made.complete, IfMatch='"0123"') == (404, "NoSuchKey")
+    assert refusal_of(made.complete, IfMatch='"0123"') == (404, "NoSuchKey")
     etag = client.put_object(**made.names, Body=b"there")["ETag"]
-    assert error_of(made.complete, IfNoneMatch="*") == (412, "PreconditionFailed")
-    assert error_of(made.complete, IfMatch='"0123"') == (412, "PreconditionFailed")
+    assert refusal_of(made.complete, IfNoneMatch="*") == (412, "PreconditionFailed")
+    assert refusal_of(made.complete, IfMatch='"0123"') == (412, "PreconditionFailed")
     assert get(client, bucket) == b"there"
     assert len(made.list_parts()["Parts"]) == 1
     made.complete(IfMatch=etag)
     assert get(client, bucket) == b"one"
     other = upload()
     other.part(1, b"two")
-    assert error_of(other.complete, IfNoneMatch="*") == (412, "PreconditionFailed")
+    assert refusal_of(other.complete, IfNoneMatch="*") == (412, "PreconditionFailed")
     client.delete_object(**made.names)
     other.complete(IfNoneMatch="*")
     assert other.complete(IfNoneMatch="*")["ETag"] == multipart_etag(b"two")
@@ -522,7 +503,7 @@ def test_list_parts(client, bucket, upload):
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_over_a_thousand_parts(client, bucket, upload):
-    source = body_of(PART)
+    source = bytes_of(PART)
     client.put_object(Bucket=bucket, Key="source", Body=source)
     made = upload()
     for number in range(1, 1006):
@@ -658,7 +639,7 @@ def text_of(digest):
 ])
 def test_composite_checksums(client, upload, algorithm, digest):
     field = f"Checksum{algorithm}"
-    bodies = [body_of(PART, 4), body_of(700, 5)]
+    bodies = [bytes_of(PART, 4), bytes_of(700, 5)]
     made = upload(ChecksumAlgorithm=algorithm)
     assert made.created["ChecksumAlgorithm"] == algorithm
     assert made.created["ChecksumType"] == "COMPOSITE"
@@ -672,8 +653,8 @@ def test_composite_checksums(client, upload, algorithm, digest):
     assert [p[field] for p in parts["Parts"]] == [p[field] for p in listed]
     whole = text_of(digest(b"".join(digest(body) for body in bodies))) + "-2"
     wrong = [dict(listed[0], **{field: listed[1][field]}), listed[1]]
-    assert error_of(made.complete, wrong) == (400, "InvalidPart")
-    assert error_of(made.complete, listed, **{field: text_of(digest(b"x"))}) == (400, "BadDigest")
+    assert refusal_of(made.complete, wrong) == (400, "InvalidPart")
+    assert refusal_of(made.complete, listed, **{field: text_of(digest(b"x"))}) == (400, "BadDigest")
     done = made.complete(listed, **{field: whole})
     assert (done[field], done["ChecksumType"]) == (whole, "COMPOSITE")
     assert made.complete(listed)[field] == whole
@@ -686,12 +667,12 @@ def test_composite_checksums(client, upload, algorithm, digest):
 
 
 def test_full_object_crc32(client, upload):
-    bodies = [body_of(PART, 4), body_of(PART, 6), b"tail"]
+    bodies = [bytes_of(PART, 4), bytes_of(PART, 6), b"tail"]
     made = upload(ChecksumAlgorithm="CRC32", ChecksumType="FULL_OBJECT")
     for number, body in enumerate(bodies, 1):
         made.part(number, body, ChecksumAlgorithm="CRC32")
     whole = text_of(crc32(b"".join(bodies)))
-    assert error_of(made.complete, ChecksumType="COMPOSITE") == (400, "InvalidRequest")
+    assert refusal_of(made.complete, ChecksumType="COMPOSITE") == (400, "InvalidRequest")
     done = made.complete(ChecksumCRC32=whole, ChecksumType="FULL_OBJECT")
     assert (done["ChecksumCRC32"], done["ChecksumType"]) == (whole, "FULL_OBJECT")
     found = client.get_object(**made.names, ChecksumMode="ENABLED")
@@ -727,10 +708,10 @@ def test_full_object_crc64nvme(client, upload):
 def test_checksum_settings_that_cannot_be(client, bucket, upload):
     for algorithm, kind in (("SHA256", "FULL_OBJECT"), ("SHA1", "FULL_OBJECT"),
                             ("CRC64NVME", "COMPOSITE")):
-        assert error_of(upload, ChecksumAlgorithm=algorithm, ChecksumType=kind) == (
+        assert refusal_of(upload, ChecksumAlgorithm=algorithm, ChecksumType=kind) == (
             400, "InvalidRequest")
     made = upload(ChecksumAlgorithm="SHA256")
-    assert error_of(made.part, 1, b"x", ChecksumAlgorithm="CRC32") == (400, "InvalidRequest")
+    assert refusal_of(made.part, 1, b"x", ChecksumAlgorithm="CRC32") == (400, "InvalidRequest")
 
 
 def test_part_without_checksum_gets_one(raw, bucket, upload):
@@ -756,7 +737,7 @@ def test_part_with_checksum_on_an_upload_without(client, bucket, raw):
 # -- single parts -----------------------------------------------------------------------------
 
 def test_get_by_part_number(client, bucket, upload):
-    bodies = [body_of(PART, 1), body_of(PART, 2), b"last"]
+    bodies = [bytes_of(PART, 1), bytes_of(PART, 2), b"last"]
     made = upload()
     for number, body in enumerate(bodies, 1):
         made.part(number, body)
@@ -772,8 +753,8 @@ def test_get_by_part_number(client, bucket, upload):
         head = client.head_object(**made.names, PartNumber=number)
         assert (head["ContentLength"], head["PartsCount"]) == (len(body), 3)
         offset += len(body)
-    assert error_of(client.get_object, **made.names, PartNumber=4) == (400, "InvalidPart")
-    assert error_of(client.get_object, **made.names, PartNumber=1, Range="bytes=0-1") == (
+    assert refusal_of(client.get_object, **made.names, PartNumber=4) == (400, "InvalidPart")
+    assert refusal_of(client.get_object, **made.names, PartNumber=1, Range="bytes=0-1") == (
         400, "InvalidRequest")
 
 

@@ -1,21 +1,9 @@
 """Tags of objects and buckets: spec/s3-wire.md 81."""
-import xml.etree.ElementTree
-
-import botocore.exceptions
 import pytest
 
+from s3util import refusal_of, status_and_code
+
 NAMESPACE = "{http://s3.amazonaws.com/doc/2006-03-01/}"
-
-
-def error_of(call, *arguments, **named):
-    with pytest.raises(botocore.exceptions.ClientError) as caught:
-        call(*arguments, **named)
-    response = caught.value.response
-    return response["ResponseMetadata"]["HTTPStatusCode"], response["Error"]["Code"]
-
-
-def code_of(answer):
-    return answer.status, xml.etree.ElementTree.fromstring(answer.body).findtext("Code")
 
 
 def tag_set(**tags):
@@ -61,13 +49,13 @@ def test_object_tags(client, names):
     {"TagSet": [{"Key": "k", "Value": "1"}, {"Key": "k", "Value": "2"}]},
 ])
 def test_bad_tags_change_nothing(client, names, tags):
-    assert error_of(client.put_object_tagging, **names, Tagging=tags) == (400, "InvalidTag")
+    assert refusal_of(client.put_object_tagging, **names, Tagging=tags) == (400, "InvalidTag")
     assert tags_of(client, names) == {"first": "1"}
 
 
 def test_empty_key(names, raw):
     document = b"<Tagging><TagSet><Tag><Key/><Value>v</Value></Tag></TagSet></Tagging>"
-    assert code_of(raw("PUT", f"/{names['Bucket']}/key?tagging", body=document)) == (
+    assert status_and_code(raw("PUT", f"/{names['Bucket']}/key?tagging", body=document)) == (
         400, "InvalidTag")
 
 
@@ -85,9 +73,9 @@ def test_limits_are_allowed(client, names):
     b"<Tagging><TagSet><Other/></TagSet></Tagging>"])
 def test_bad_documents(names, raw, document):
     answer = raw("PUT", f"/{names['Bucket']}/key?tagging", body=document)
-    assert code_of(answer) == (400, "MalformedXML")
+    assert status_and_code(answer) == (400, "MalformedXML")
     answer = raw("PUT", f"/{names['Bucket']}?tagging", body=document)
-    assert code_of(answer) == (400, "MalformedXML")
+    assert status_and_code(answer) == (400, "MalformedXML")
 
 
 def test_tags_of_versions(client, bucket, names):
@@ -101,18 +89,18 @@ def test_tags_of_versions(client, bucket, names):
     client.delete_object_tagging(**names, VersionId="null")
     assert tags_of(client, names, VersionId="null") == {}
     marker = client.delete_object(**names)["VersionId"]
-    assert error_of(client.put_object_tagging, **names, Tagging=tag_set(a="b")) == (
+    assert refusal_of(client.put_object_tagging, **names, Tagging=tag_set(a="b")) == (
         404, "NoSuchKey")
-    assert error_of(client.put_object_tagging, **names, VersionId=marker,
+    assert refusal_of(client.put_object_tagging, **names, VersionId=marker,
                     Tagging=tag_set(a="b")) == (405, "MethodNotAllowed")
-    assert error_of(client.put_object_tagging, **names, VersionId="0" * 32,
+    assert refusal_of(client.put_object_tagging, **names, VersionId="0" * 32,
                     Tagging=tag_set(a="b")) == (404, "NoSuchVersion")
 
 
 def test_missing_objects(client, bucket):
-    assert error_of(client.put_object_tagging, Bucket=bucket, Key="none",
+    assert refusal_of(client.put_object_tagging, Bucket=bucket, Key="none",
                     Tagging=tag_set(a="b")) == (404, "NoSuchKey")
-    assert error_of(client.delete_object_tagging, Bucket=bucket, Key="none") == (404, "NoSuchKey")
+    assert refusal_of(client.delete_object_tagging, Bucket=bucket, Key="none") == (404, "NoSuchKey")
 
 
 def test_tags_survive_a_restart(server_factory):
@@ -131,14 +119,14 @@ def test_tags_survive_a_restart(server_factory):
 
 
 def test_bucket_tags(client, bucket):
-    assert error_of(client.get_bucket_tagging, Bucket=bucket) == (404, "NoSuchTagSet")
+    assert refusal_of(client.get_bucket_tagging, Bucket=bucket) == (404, "NoSuchTagSet")
     client.put_bucket_tagging(Bucket=bucket, Tagging=numbered(50))
     assert client.get_bucket_tagging(Bucket=bucket)["TagSet"] == numbered(50)["TagSet"]
-    assert error_of(client.put_bucket_tagging, Bucket=bucket, Tagging=numbered(51)) == (
+    assert refusal_of(client.put_bucket_tagging, Bucket=bucket, Tagging=numbered(51)) == (
         400, "InvalidTag")
     client.put_bucket_tagging(Bucket=bucket, Tagging=tag_set(a="&", b=""))
     assert client.get_bucket_tagging(Bucket=bucket)["TagSet"] == tag_set(a="&", b="")["TagSet"]
     for _ in range(2):
         deleted = client.delete_bucket_tagging(Bucket=bucket)
         assert deleted["ResponseMetadata"]["HTTPStatusCode"] == 204
-    assert error_of(client.get_bucket_tagging, Bucket=bucket) == (404, "NoSuchTagSet")
+    assert refusal_of(client.get_bucket_tagging, Bucket=bucket) == (404, "NoSuchTagSet")

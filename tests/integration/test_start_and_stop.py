@@ -123,6 +123,33 @@ def test_data_is_not_writable(tmp_path, mode, owner):
     assert (stat.S_IMODE(data.stat().st_mode), data.stat().st_uid) == (mode, owner)
 
 
+def test_data_is_a_link_to_a_folder(server_factory, tmp_path):
+    (tmp_path / "real").mkdir(mode=0o700)
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    server = server_factory(form="embedded", settings={"FGW_DATA": tmp_path / "link"})
+    server.stop()
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "real" / "FORMAT").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="optional: needs root to mount")
+@pytest.mark.parametrize("made_before", [True, False])
+def test_data_on_a_read_only_file_system(server_factory, tmp_path, made_before):
+    place = tmp_path / "place"
+    place.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", str(place)], check=True)
+    try:
+        if made_before:
+            server_factory(form="embedded", settings={
+                "FGW_DATA": place / "data", "FGW_MIN_FREE": "1MiB"}).stop()
+        before = tree(place)
+        subprocess.run(["mount", "-o", "remount,ro", str(place)], check=True)
+        text = refused(UNUSABLE, place / "data")
+        assert str(place / "data") in text and "ead-only" in text
+        assert tree(place) == before
+    finally:
+        subprocess.run(["umount", "-l", str(place)], check=True)
+
+
 def test_two_servers_on_one_folder(server_factory):
     first = server_factory()
     text = refused(IN_USE, first.data)

@@ -40,6 +40,28 @@ def code_of(answer):
     return error_of(answer)["Code"]
 
 
+def refusal_of(call, *arguments, **named):
+    """The boto3 call must be refused: (status, S3 code)."""
+    with pytest.raises(botocore.exceptions.ClientError) as caught:
+        call(*arguments, **named)
+    response = caught.value.response
+    return response["ResponseMetadata"]["HTTPStatusCode"], response["Error"]["Code"]
+
+
+def status_and_code(answer):
+    """Of a raw answer with an XML body; the code is None when it is no error."""
+    return answer.status, ElementTree.fromstring(answer.body).findtext("Code")
+
+
+def bytes_of(size, seed=1):
+    """Bytes without a repeat in sight; the same for the same arguments."""
+    block = hashlib.sha256(bytes([seed])).digest() * 1024
+    data = bytearray()
+    for i in range(size // len(block) + 1):
+        data += i.to_bytes(8, "big") + block[8:]
+    return bytes(data[:size])
+
+
 def tree(body):
     """An XML body without its namespace."""
     root = ElementTree.fromstring(body)

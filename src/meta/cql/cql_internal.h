@@ -326,22 +326,30 @@ struct cql_stream {
     struct fgw_buf from;   /* where a new query starts */
     struct fgw_buf paging; /* empty: a new query */
     struct fgw_buf limit;  /* narrowed: only up to here; empty: to the end of the scan */
-    unsigned depth, step;  /* of the narrowing: scan.c */
+    unsigned depth, step;  /* of the narrowing: scan_range.c */
+    bool in_key;           /* `from` is a key whose rows behind an id come first */
+    bool key_refused;      /* and were refused as they are */
+    struct fgw_id behind;
     bool ended;
 };
+enum { CQL_SCAN_ROWS_LEAST = 8, CQL_SCAN_ROWS_ENOUGH = 327680 };
 struct cql_scan {
     struct cql *cql;
     struct fgw_id bucket_id;
     enum cql_statement_id all, bounded; /* statements without and with an upper bound */
+    enum cql_statement_id within;       /* rows of one key behind an id; 0: a key has one row */
     struct fgw_buf to;                  /* exclusive; empty: none */
     unsigned shards;
-    int32_t page_rows;
+    int32_t page_rows; /* of one shard */
+    int32_t rows_most; /* they grow up to this */
+    unsigned seeks;    /* since rows were read */
+    size_t rows_read;
     struct cql_stream *streams; /* one a shard */
     unsigned *heap;             /* shards with rows, smallest key first */
     unsigned heap_size;
     bool heap_valid;
 };
-/* cql, bucket_id, all and bounded are set. wanted: entries the caller will take, over all shards. */
+/* cql, bucket_id, all, bounded and within are set. wanted: entries the caller will take, over all shards. */
 void cql_scan_init(struct cql_scan *scan, struct fgw_bytes start, struct fgw_bytes prefix,
                    size_t wanted);
 void cql_scan_deinit(struct cql_scan *scan);
@@ -351,6 +359,14 @@ enum fgw_err cql_scan_next(struct cql_scan *scan, struct cql_entry *out_entry,
                            struct fgw_error *error) FGW_MUST_CHECK;
 /* Passes over everything below `key`. */
 void cql_scan_seek(struct cql_scan *scan, struct fgw_bytes key);
+/* scan_range.c: asks for the next page of a shard; takes it; asks for less when it was refused with
+ * TOO_LARGE (UNAVAILABLE: less cannot be asked for); goes on at a key. */
+struct fgw_cql_call *cql_stream_ask(struct cql_scan *scan, unsigned shard);
+enum fgw_err cql_stream_take(struct cql_scan *scan, unsigned shard,
+                             struct fgw_cql_result *result) FGW_MUST_CHECK;
+enum fgw_err cql_stream_narrow(struct cql_scan *scan, unsigned shard,
+                               struct fgw_error *error) FGW_MUST_CHECK;
+void cql_stream_goto(struct cql_stream *stream, struct fgw_bytes key);
 /* listing columns, copied. */
 enum fgw_err cql_entry_decode(struct fgw_arena *arena, const struct cql_entry *entry,
                               struct cql_row *out_row) FGW_MUST_CHECK;

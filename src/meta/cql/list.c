@@ -1,5 +1,7 @@
 /* list.c: lists of objects: heads of all shards merged under the rules of meta/lister.h. No
- * snapshot: what changes while a page is read may or may not show. */
+ * snapshot: what changes while a page is read may or may not show. A page for which very many rows
+ * had to be read (common prefixes with a thousand keys each, say) ends before it is full: the client
+ * that waits for it has a time limit, and goes on with the next one. */
 #include "meta/cql/cql_internal.h"
 #include "meta/lister.h"
 
@@ -47,6 +49,10 @@ static enum fgw_err fill_page(struct cql_scan *scan, struct fgw_lister *lister,
         }
         if (next == FGW_LISTER_SEEK) {
             cql_scan_seek(scan, fgw_lister_seek(lister));
+        }
+        if (lister->count > 0 && scan->rows_read > CQL_SCAN_ROWS_ENOUGH) {
+            lister->full = true;
+            return FGW_OK;
         }
     }
     return FGW_OK;

@@ -47,6 +47,49 @@ static void pause_between(const struct job *job)
     }
 }
 
+/* -- pages of a table ------------------------------------------------------------------------------ */
+
+/* Looks at the rows of one page; the arena is empty again afterwards. */
+typedef enum fgw_err page_fn(struct job *job, struct fgw_arena *arena,
+                             struct fgw_cql_result *result, void *context);
+
+/* All pages of a table, or as far as the database goes: it refuses to pass over too many removed
+ * rows, so pages get narrower before them and wider again behind them; what lies behind more of
+ * them than one row can be read with waits until the database forgets them. */
+static enum fgw_err walk_table(struct job *job, enum cql_statement_id all, page_fn *look,
+                               void *context)
+{
+    struct fgw_arena arena;
+    struct fgw_buf paging;
+    int32_t page_rows = PAGE_ROWS;
+    bool more = true;
+    enum fgw_err err = FGW_OK;
+    fgw_arena_init(&arena, 0);
+    fgw_buf_init(&paging, 0);
+    while (err == FGW_OK && more && !stopped(job)) {
+        struct fgw_cql_result *result = NULL;
+        struct fgw_cql_options options = {.page_size = page_rows,
+                                          .paging_state = fgw_buf_bytes(&paging)};
+        err = cql_read(job->cql, all, NULL, 0, &options, &result, job->error);
+        if (err == FGW_ERR_TOO_LARGE && page_rows > 1) {
+            page_rows /= 4;
+            err = FGW_OK;
+        } else if (err == FGW_OK) {
+            more = fgw_cql_result_has_more(result);
+            fgw_buf_clear(&paging);
+            (void)fgw_buf_append(&paging, fgw_cql_result_paging_state(result));
+            err = look(job, &arena, result, context);
+            fgw_cql_result_free(result);
+            fgw_arena_reset(&arena);
+            page_rows = page_rows < PAGE_ROWS / 2 ? page_rows * 2 : PAGE_ROWS;
+            pause_between(job);
+        }
+    }
+    fgw_arena_deinit(&arena);
+    fgw_buf_deinit(&paging);
+    return err == FGW_ERR_TOO_LARGE ? FGW_OK : err;
+}
+
 /* -- rows of objects and object_versions ----------------------------------------------------------- */
 
 struct removal {
@@ -127,43 +170,20 @@ static size_t pick(const struct job *job, struct fgw_arena *arena, struct fgw_cq
     return count;
 }
 
-static enum fgw_err purge_table(struct job *job, enum cql_statement_id all,
-                                enum cql_statement_id statement, uint64_t *removed)
+struct purging {
+    enum cql_statement_id statement;
+    uint64_t *removed;
+};
+
+static enum fgw_err purge_page(struct job *job, struct fgw_arena *arena,
+                               struct fgw_cql_result *result, void *context)
 {
-    struct fgw_arena arena;
-    struct fgw_buf paging;
-    int32_t page_rows = PAGE_ROWS;
-    bool more = true;
-    enum fgw_err err = FGW_OK;
-    fgw_arena_init(&arena, 0);
-    fgw_buf_init(&paging, 0);
-    while (err == FGW_OK && more && !stopped(job)) {
-        struct fgw_cql_result *result = NULL;
-        struct fgw_cql_options options = {.page_size = page_rows,
-                                          .paging_state = fgw_buf_bytes(&paging)};
-        err = cql_read(job->cql, all, NULL, 0, &options, &result, job->error);
-        if (err == FGW_ERR_TOO_LARGE && page_rows > 1) {
-            page_rows /= 4; /* too many removed rows for one page */
-            err = FGW_OK;
-            continue;
-        }
-        if (err == FGW_OK) {
-            size_t most = fgw_cql_result_row_count(result);
-            struct removal *removals = fgw_arena_alloc(&arena, (most + 1) * sizeof *removals);
-            size_t count = pick(job, &arena, result, statement, removals);
-            more = fgw_cql_result_has_more(result);
-            fgw_buf_clear(&paging);
-            (void)fgw_buf_append(&paging, fgw_cql_result_paging_state(result));
-            fgw_cql_result_free(result);
-            *removed += remove_all(removals, count);
-            fgw_arena_reset(&arena);
-            pause_between(job);
-        }
-    }
-    fgw_arena_deinit(&arena);
-    fgw_buf_deinit(&paging);
-    /* what lies behind rows that were removed lately waits until the database forgets them */
-    return err == FGW_ERR_TOO_LARGE ? FGW_OK : err;
+    const struct purging *purging = context;
+    size_t most = fgw_cql_result_row_count(result);
+    struct removal *removals = fgw_arena_alloc(arena, (most + 1) * sizeof *removals);
+    size_t count = pick(job, arena, result, purging->statement, removals);
+    *purging->removed += remove_all(removals, count);
+    return FGW_OK;
 }
 
 /* -- uploads --------------------------------------------------------------------------------------- */
@@ -251,34 +271,14 @@ static enum fgw_err look_at_upload(struct job *job, struct fgw_arena *arena,
     return changed && since_change_ms > CARRY_ON_MS ? carry_on(job, arena, &id) : FGW_OK;
 }
 
-static enum fgw_err purge_uploads(struct job *job)
+static enum fgw_err look_at_uploads(struct job *job, struct fgw_arena *arena,
+                                    struct fgw_cql_result *result, void *context)
 {
-    struct fgw_arena arena;
-    struct fgw_buf paging;
-    bool more = true;
     enum fgw_err err = FGW_OK;
-    fgw_arena_init(&arena, 0);
-    fgw_buf_init(&paging, 0);
-    while (err == FGW_OK && more && !stopped(job)) {
-        struct fgw_cql_result *result = NULL;
-        struct fgw_cql_options options = {.page_size = PAGE_ROWS,
-                                          .paging_state = fgw_buf_bytes(&paging)};
-        err = cql_read(job->cql, CQL_UPLOAD_ALL, NULL, 0, &options, &result, job->error);
-        if (err != FGW_OK) {
-            break;
-        }
-        more = fgw_cql_result_has_more(result);
-        fgw_buf_clear(&paging);
-        (void)fgw_buf_append(&paging, fgw_cql_result_paging_state(result));
-        while (err == FGW_OK && !stopped(job) && fgw_cql_result_next(result)) {
-            err = look_at_upload(job, &arena, result);
-        }
-        fgw_cql_result_free(result);
-        fgw_arena_reset(&arena);
-        pause_between(job);
+    (void)context;
+    while (err == FGW_OK && !stopped(job) && fgw_cql_result_next(result)) {
+        err = look_at_upload(job, arena, result);
     }
-    fgw_arena_deinit(&arena);
-    fgw_buf_deinit(&paging);
     return err;
 }
 
@@ -293,12 +293,14 @@ enum fgw_err fgw_meta_cql_purge(struct fgw_meta *meta, const struct fgw_meta_cql
                       .now_ms = fgw_clock_wall_ms(),
                       .error = error};
     *out_done = (struct fgw_meta_cql_purged){0};
-    enum fgw_err err = purge_uploads(&job);
+    struct purging versions = {CQL_VERSION_PURGE, &out_done->versions};
+    struct purging heads = {CQL_HEAD_PURGE, &out_done->heads};
+    enum fgw_err err = walk_table(&job, CQL_UPLOAD_ALL, look_at_uploads, NULL);
     if (err == FGW_OK) {
-        err = purge_table(&job, CQL_VERSION_ALL, CQL_VERSION_PURGE, &out_done->versions);
+        err = walk_table(&job, CQL_VERSION_ALL, purge_page, &versions);
     }
     if (err == FGW_OK) {
-        err = purge_table(&job, CQL_HEAD_ALL, CQL_HEAD_PURGE, &out_done->heads);
+        err = walk_table(&job, CQL_HEAD_ALL, purge_page, &heads);
     }
     return err == FGW_OK && stopped(&job) ? FGW_ERR_CANCELLED : err;
 }

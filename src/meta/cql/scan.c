@@ -1,17 +1,31 @@
 /* scan.c: the rows of a bucket's shards, merged in the order of their keys (design/metadata.md
  * section 7). Each shard is one partition and is read in pages; pages are asked for side by side,
  * and again only for shards that ran dry, so that a list page costs one round, rarely two.
+ *
+ * Rows are what a database takes time for, so a page asks for little more than it returns. Where a
+ * caller seeks past common prefixes, how much there is between them is not known: pages grow while
+ * several prefixes were seen in the last one, and shrink while a whole page lay under one.
  */
 #include <math.h>
 
 #include "meta/cql/cql_internal.h"
 #include "meta/lister.h"
 
-/* What a page of `wanted` entries takes from one shard of `shards`: the mean and five deviations. */
+/* A scan asks for at most so many rows in one round. */
+enum { ROUND_ROWS_MAX = 16384 };
+
+/* What a page of `wanted` entries takes from one shard of `shards`: the mean, three deviations and a
+ * little: of 1,000 entries in 64 shards one page in fifty asks some shard once more. */
 static int32_t rows_per_shard(size_t wanted, unsigned shards)
 {
     double mean = (double)wanted / shards;
-    return (int32_t)(mean + 5 * sqrt(mean) + 3);
+    return (int32_t)(mean + 3 * sqrt(mean) + 3);
+}
+
+static int32_t rows_most(unsigned shards)
+{
+    int32_t most = (int32_t)(ROUND_ROWS_MAX / shards);
+    return most < CQL_SCAN_ROWS_LEAST ? CQL_SCAN_ROWS_LEAST : most > 1000 ? 1000 : most;
 }
 
 void cql_scan_init(struct cql_scan *scan, struct fgw_bytes start, struct fgw_bytes prefix,
@@ -19,6 +33,9 @@ void cql_scan_init(struct cql_scan *scan, struct fgw_bytes start, struct fgw_byt
 {
     scan->shards = cql_shards(&scan->bucket_id);
     scan->page_rows = rows_per_shard(wanted, scan->shards);
+    scan->rows_most = rows_most(scan->shards);
+    scan->seeks = 0;
+    scan->rows_read = 0;
     scan->streams = fgw_xcalloc(scan->shards, sizeof *scan->streams);
     scan->heap = fgw_xcalloc(scan->shards, sizeof *scan->heap);
     scan->heap_size = 0;
@@ -107,137 +124,7 @@ enum fgw_err cql_entries_take(struct fgw_arena *arena, struct fgw_cql_result *re
     return FGW_OK;
 }
 
-/* -- past removed rows ------------------------------------------------------------------------------ */
-
-/* Cassandra refuses a read that meets too many rows that were removed lately (100,000 by default):
- * smaller pages help where rows are between them, else only smaller ranges of keys. A range begins at
- * `from` and ends where byte number `depth` of it is larger by `step`; refused, it is halved, byte by
- * byte deeper; read, it is doubled. */
-enum { PAGE_ROWS_LEAST = 8, DEPTH_MAX = 1024, STEP_MAX = 128 };
-
-/* Byte `depth` of `from` plus step, with the carry; empty when there is no such key. */
-static void set_limit(struct cql_stream *stream)
-{
-    uint8_t key[DEPTH_MAX + 1] = {0};
-    size_t known = stream->from.len < stream->depth ? stream->from.len : stream->depth;
-    if (known > 0) {
-        memcpy(key, stream->from.ptr, known);
-    }
-    unsigned carry = stream->step;
-    for (unsigned i = stream->depth; i > 0 && carry > 0; i--) {
-        unsigned sum = key[i - 1] + carry;
-        key[i - 1] = (uint8_t)sum;
-        carry = sum >> 8;
-    }
-    fgw_buf_clear(&stream->limit);
-    if (carry == 0) {
-        (void)fgw_buf_append(&stream->limit, fgw_bytes(key, stream->depth));
-    }
-}
-
-/* From now on behind what was delivered, by key and not by the server's state. */
-static void restart_behind(struct cql_stream *stream)
-{
-    if (stream->count > 0 && stream->paging.len > 0) {
-        fgw_buf_clear(&stream->from);
-        (void)fgw_buf_append(&stream->from, stream->rows[stream->count - 1].key);
-        (void)fgw_buf_append_byte(&stream->from, 0);
-    }
-    fgw_buf_clear(&stream->paging);
-}
-
-static enum fgw_err narrow(struct cql_scan *scan, unsigned shard, struct fgw_error *error)
-{
-    struct cql_stream *stream = &scan->streams[shard];
-    if (scan->page_rows > PAGE_ROWS_LEAST) {
-        scan->page_rows /= 4;
-        return FGW_OK;
-    }
-    if (stream->count > 0 && stream->paging.len > 0 && scan->all != CQL_HEAD_SCAN) {
-        /* several rows of one key: where to go on cannot be told by the key */
-        return fgw_error_set(error, FGW_ERR_UNAVAILABLE, NULL);
-    }
-    restart_behind(stream);
-    if (stream->depth == 0) {
-        stream->depth = 1;
-        stream->step = STEP_MAX;
-    } else if (stream->step > 1) {
-        stream->step /= 2;
-    } else {
-        stream->depth++;
-        stream->step = STEP_MAX;
-    }
-    if (stream->depth > DEPTH_MAX) {
-        return fgw_error_set(error, FGW_ERR_UNAVAILABLE, NULL);
-    }
-    set_limit(stream);
-    return FGW_OK;
-}
-
-/* A narrowed range was read to its end: the next one, twice as large. */
-static void widen(struct cql_stream *stream)
-{
-    fgw_buf_clear(&stream->from);
-    (void)fgw_buf_append(&stream->from, fgw_buf_bytes(&stream->limit));
-    if (stream->step < STEP_MAX) {
-        stream->step *= 2;
-    } else if (stream->depth > 1) {
-        stream->depth--;
-        stream->step = 1;
-    } else {
-        stream->depth = 0;
-    }
-    fgw_buf_clear(&stream->limit);
-    if (stream->depth > 0) {
-        set_limit(stream);
-    }
-}
-
-/* Where this shard's next query ends, of its own limit and the scan's; empty: nowhere. */
-static struct fgw_bytes query_end(const struct cql_scan *scan, const struct cql_stream *stream)
-{
-    struct fgw_bytes limit = fgw_buf_bytes(&stream->limit);
-    struct fgw_bytes to = fgw_buf_bytes(&scan->to);
-    return limit.len > 0 && (to.len == 0 || fgw_bytes_cmp(limit, to) < 0) ? limit : to;
-}
-
-static bool is_narrowed(const struct cql_scan *scan, const struct cql_stream *stream)
-{
-    return stream->limit.len > 0 &&
-           fgw_bytes_eq(query_end(scan, stream), fgw_buf_bytes(&stream->limit));
-}
-
-static struct fgw_cql_call *ask(struct cql_scan *scan, unsigned shard)
-{
-    struct cql_stream *stream = &scan->streams[shard];
-    struct fgw_bytes end = query_end(scan, stream);
-    struct fgw_cql_value values[] = {cql_id_uuid(&scan->bucket_id), fgw_cql_int((int32_t)shard),
-                                     fgw_cql_blob(fgw_buf_bytes(&stream->from)), fgw_cql_blob(end)};
-    struct fgw_cql_options options = {.page_size = scan->page_rows,
-                                      .paging_state = fgw_buf_bytes(&stream->paging)};
-    bool bounded = end.len > 0;
-    return cql_start(scan->cql, bounded ? scan->bounded : scan->all, values, bounded ? 4 : 3,
-                     &options);
-}
-
-static enum fgw_err answered(struct cql_scan *scan, unsigned shard, struct fgw_cql_result *result)
-{
-    struct cql_stream *stream = &scan->streams[shard];
-    fgw_arena_reset(&stream->arena);
-    fgw_buf_clear(&stream->paging);
-    stream->at = 0;
-    stream->count = 0;
-    if (fgw_cql_result_has_more(result)) {
-        (void)fgw_buf_append(&stream->paging, fgw_cql_result_paging_state(result));
-    } else if (is_narrowed(scan, stream)) {
-        widen(stream);
-    } else {
-        stream->ended = true;
-    }
-    enum fgw_err err = cql_entries_take(&stream->arena, result, &stream->rows, &stream->count);
-    fgw_cql_result_free(result);
-    return err;
-}
+/* -- reading ahead ---------------------------------------------------------------------------------- */
 
 static bool is_dry(const struct cql_stream *stream)
 {
@@ -254,16 +141,16 @@ static enum fgw_err fill_some(struct cql_scan *scan, unsigned *next, struct fgw_
     for (; *next < scan->shards && count < CQL_PARALLEL_MAX; (*next)++) {
         if (is_dry(&scan->streams[*next])) {
             shards[count] = *next;
-            calls[count++] = ask(scan, *next);
+            calls[count++] = cql_stream_ask(scan, *next);
         }
     }
     for (size_t i = 0; i < count; i++) {
         struct fgw_cql_result *result = NULL;
         enum fgw_err err = cql_wait(scan->cql, calls[i], &result, error);
         if (err == FGW_OK) {
-            err = answered(scan, shards[i], result);
+            err = cql_stream_take(scan, shards[i], result);
         } else if (err == FGW_ERR_TOO_LARGE) {
-            err = narrow(scan, shards[i], error);
+            err = cql_stream_narrow(scan, shards[i], error);
         }
         first = first == FGW_OK ? err : first;
     }
@@ -282,9 +169,39 @@ static bool any_dry(const struct cql_scan *scan)
     return false;
 }
 
+/* Shards that will run dry soon are read again from where they stand, with those that have: rows of
+ * all shards are used up at the same pace, and a round costs more time than some rows twice. */
+static void join_dry(struct cql_scan *scan, size_t few)
+{
+    for (unsigned i = 0; i < scan->shards; i++) {
+        struct cql_stream *stream = &scan->streams[i];
+        if (stream->at < stream->count && stream->count - stream->at < few && !stream->ended &&
+            stream->depth == 0) {
+            cql_stream_goto(stream, stream->rows[stream->at].key);
+            stream->at = stream->count;
+        }
+    }
+}
+
+static void adapt(struct cql_scan *scan)
+{
+    int32_t rows = scan->page_rows;
+    unsigned seeks = scan->seeks;
+    scan->seeks = 0;
+    if (seeks >= 2) {
+        join_dry(scan, (size_t)rows / 2);
+        scan->page_rows = rows * 4 < scan->rows_most ? rows * 4 : scan->rows_most;
+    } else if (seeks == 1) {
+        scan->page_rows = rows / 2 > CQL_SCAN_ROWS_LEAST ? rows / 2 : CQL_SCAN_ROWS_LEAST;
+    }
+}
+
 /* Until every shard has a row or is at its end: pages may be empty with more to come. */
 static enum fgw_err fill(struct cql_scan *scan, struct fgw_error *error)
 {
+    if (scan->within == 0 && any_dry(scan)) {
+        adapt(scan);
+    }
     while (any_dry(scan)) {
         for (unsigned next = 0; next < scan->shards;) {
             enum fgw_err err = fill_some(scan, &next, error);
@@ -374,14 +291,10 @@ void cql_scan_seek(struct cql_scan *scan, struct fgw_bytes key)
         }
         if (is_dry(stream)) {
             /* all that was read lies below: go there instead of reading on */
-            fgw_buf_clear(&stream->paging);
-            fgw_buf_clear(&stream->from);
-            (void)fgw_buf_append(&stream->from, key);
-            if (stream->depth > 0) {
-                set_limit(stream);
-            }
+            cql_stream_goto(stream, key);
         }
     }
+    scan->seeks++;
     scan->heap_valid = false;
 }
 

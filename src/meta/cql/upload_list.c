@@ -137,7 +137,8 @@ enum fgw_err cql_upload_list(struct fgw_meta *meta, struct fgw_arena *arena,
     page.scan = (struct cql_scan){.cql = page.cql,
                                   .bucket_id = bucket->id,
                                   .all = CQL_UPLOAD_SCAN,
-                                  .bounded = CQL_UPLOAD_SCAN_TO};
+                                  .bounded = CQL_UPLOAD_SCAN_TO,
+                                  .within = CQL_UPLOADS_BEHIND};
     page.candidates = fgw_arena_zalloc(arena, CHECK_AT_ONCE * sizeof *page.candidates);
     page.uploads = fgw_arena_zalloc(arena, (query->max + 1U) * sizeof *page.uploads);
     fgw_lister_init(&page.lister, arena, &common);

@@ -201,6 +201,10 @@ static enum fgw_err add_below(struct version_page *page, const struct cql_row *h
         size_t count = 0;
         enum fgw_err err =
             cql_read(page->cql, CQL_VERSIONS_BELOW, values, 4, &options, &result, error);
+        if (err == FGW_ERR_TOO_LARGE && options.page_size > CQL_SCAN_ROWS_LEAST) {
+            options.page_size /= 4; /* removed rows between them: fewer at a time */
+            continue;
+        }
         if (err != FGW_OK) {
             return err;
         }
@@ -228,8 +232,7 @@ static enum fgw_err add_marked_key(struct version_page *page, struct cql_row *he
     if (err != FGW_OK) {
         return err;
     }
-    if (fgw_id_is_zero(&marker) ||
-        memcmp(&head->object.version_id, &marker, sizeof marker) < 0) {
+    if (fgw_id_is_zero(&marker) || memcmp(&head->object.version_id, &marker, sizeof marker) < 0) {
         head->object.latest = true;
         if (fgw_lister_add(&page->lister, &head->object) == FGW_LISTER_DONE) {
             return FGW_OK;
@@ -299,7 +302,8 @@ static enum fgw_err fill_page(struct version_page *page, struct fgw_error *error
     page->scan = (struct cql_scan){.cql = page->cql,
                                    .bucket_id = page->bucket->id,
                                    .all = CQL_VERSION_SCAN_TO,
-                                   .bounded = CQL_VERSION_SCAN_TO};
+                                   .bounded = CQL_VERSION_SCAN_TO,
+                                   .within = CQL_VERSIONS_BELOW};
     cql_scan_init(&page->scan, versions_from(page), fgw_bytes(NULL, 0), page->query->max + 1U);
     fgw_buf_clear(&page->scan.to);
     (void)fgw_buf_append(&page->scan.to, page->heads[page->count - 1].object.key);

@@ -297,6 +297,100 @@ static void scenario_paging(struct context *context)
     fgw_buf_deinit(&state);
 }
 
+static const struct fgw_cql_statement BATCH_PUT = {
+    .name = "batch_put",
+    .text = "INSERT INTO fgw_contract.batches (p, c, v) VALUES (?, ?, ?)",
+    .kind = FGW_CQL_WRITE,
+    .idempotent = true};
+static const struct fgw_cql_statement BATCH_REMOVE = {
+    .name = "batch_remove",
+    .text = "DELETE FROM fgw_contract.batches WHERE p = ? AND c = ?",
+    .kind = FGW_CQL_WRITE,
+    .idempotent = true};
+static const struct fgw_cql_statement BATCH_GET = {
+    .name = "batch_get",
+    .text = "SELECT c, v FROM fgw_contract.batches WHERE p = ?",
+    .kind = FGW_CQL_READ};
+
+enum { BATCH_ROWS = 50 };
+
+/* Writes rows 0 to BATCH_ROWS - 1 and removes row 0 of the batch before: two statements in one. */
+static enum fgw_err put_batch(struct context *context, struct fgw_cql_rounds *rounds,
+                              struct fgw_error *error)
+{
+    static struct fgw_cql_value values[BATCH_ROWS + 1][3];
+    struct fgw_cql_write writes[BATCH_ROWS + 1];
+    struct fgw_cql_options options = {.rounds = rounds};
+    for (int32_t i = 0; i < BATCH_ROWS; i++) {
+        values[i][0] = fgw_cql_str("p");
+        values[i][1] = fgw_cql_int(i);
+        values[i][2] = fgw_cql_str(i % 2 == 0 ? "even" : "odd");
+        writes[i] = (struct fgw_cql_write){&BATCH_PUT, values[i], 3};
+    }
+    values[BATCH_ROWS][0] = fgw_cql_str("p");
+    values[BATCH_ROWS][1] = fgw_cql_int(-1);
+    writes[BATCH_ROWS] = (struct fgw_cql_write){&BATCH_REMOVE, values[BATCH_ROWS], 2};
+    return fgw_cql_batch(context->client, writes, BATCH_ROWS + 1, &options, error);
+}
+
+static void check_batch_rows(struct context *context)
+{
+    struct fgw_error error = {0};
+    struct fgw_cql_result *result = NULL;
+    struct fgw_cql_value partition = fgw_cql_str("p");
+    EXPECT_OK(fgw_cql_execute(context->client, &BATCH_GET, &partition, 1, NULL, &result, &error));
+    EXPECT(fgw_cql_result_row_count(result) == BATCH_ROWS);
+    for (int32_t i = 0; i < BATCH_ROWS; i++) {
+        int32_t row = -1;
+        struct fgw_bytes text = {0};
+        EXPECT(fgw_cql_result_next(result));
+        EXPECT_OK(fgw_cql_get_int(result, "c", &row));
+        EXPECT_OK(fgw_cql_get_text(result, "v", &text));
+        EXPECT(row == i && fgw_bytes_eq_str(text, i % 2 == 0 ? "even" : "odd"));
+    }
+    fgw_cql_result_free(result);
+}
+
+static void refuse_batches(struct context *context)
+{
+    struct fgw_error error = {0};
+    struct fgw_cql_value values[] = {fgw_cql_str("p"), fgw_cql_int(1), fgw_cql_int(7)};
+    struct fgw_cql_write wrong = {&BATCH_PUT, values, 3};
+    EXPECT(fgw_cql_batch(context->client, &wrong, 1, NULL, &error) == FGW_ERR_INTERNAL);
+    EXPECT(strstr(error.message, "value 2 is int, the column is text") != NULL);
+    wrong.value_count = 2;
+    EXPECT(fgw_cql_batch(context->client, &wrong, 1, NULL, &error) == FGW_ERR_INTERNAL);
+    wrong = (struct fgw_cql_write){&LWT_INSERT, values, 3};
+    EXPECT(fgw_cql_batch(context->client, &wrong, 1, NULL, &error) == FGW_ERR_INTERNAL);
+    EXPECT(fgw_cql_batch(context->client, &wrong, 0, NULL, &error) == FGW_ERR_INTERNAL);
+    uint8_t *much = fgw_xcalloc(1, 3 << 20);
+    values[2] = fgw_cql_text(fgw_bytes(much, 3 << 20));
+    wrong = (struct fgw_cql_write){&BATCH_PUT, values, 3};
+    enum fgw_err err = fgw_cql_batch(context->client, &wrong, 1, NULL, &error);
+    fgw_xfree(much);
+    EXPECT(err == FGW_ERR_TOO_LARGE);
+}
+
+static void scenario_batch(struct context *context)
+{
+    struct fgw_error error = {0};
+    struct fgw_cql_rounds rounds = {0};
+    const char *create =
+        "CREATE TABLE fgw_contract.batches (p text, c int, v text, PRIMARY KEY (p, c))";
+    EXPECT_OK(make_table(context, "DROP TABLE IF EXISTS fgw_contract.batches", create, &error));
+    EXPECT_OK(put_batch(context, &rounds, &error));
+    EXPECT(rounds.rounds == 1 && rounds.statements == 1);
+    check_batch_rows(context);
+    EXPECT_OK(put_batch(context, NULL, &error)); /* the same once more changes nothing */
+    check_batch_rows(context);
+    /* the server has forgotten both statements */
+    EXPECT_OK(make_table(context, "DROP TABLE fgw_contract.batches", create, &error));
+    EXPECT_OK(put_batch(context, NULL, &error));
+    check_batch_rows(context);
+    EXPECT(fgw_cql_client_counters(context->client)->reprepares >= 2);
+    refuse_batches(context);
+}
+
 static const struct fgw_cql_statement ALTER_GET = {
     .name = "alter_get",
     .text = "SELECT k, v FROM fgw_contract.alters WHERE k = ?",
@@ -567,9 +661,9 @@ static const struct {
     const char *name;
     void (*run)(struct context *context);
 } SCENARIOS[] = {
-    {"types", scenario_types},     {"lwt", scenario_lwt},       {"paging", scenario_paging},
-    {"alter", scenario_alter},     {"errors", scenario_errors}, {"pin", scenario_pin},
-    {"connect", scenario_connect}, {"load", scenario_load},
+    {"types", scenario_types}, {"lwt", scenario_lwt},         {"paging", scenario_paging},
+    {"batch", scenario_batch}, {"alter", scenario_alter},     {"errors", scenario_errors},
+    {"pin", scenario_pin},     {"connect", scenario_connect}, {"load", scenario_load},
 };
 
 static void run_scenario(void *arg)

@@ -830,44 +830,6 @@ static void case_purge_of_everything(struct world *world)
     MUST(uploads.count == 1);
 }
 
-/* Lists over rows that were removed lately: a server may refuse to pass more than so many of them
- * (tests/integration/test_tombstones.py runs this on one that does). */
-static void case_tombstones(struct world *world)
-{
-    enum { KEYS = 300 };
-    struct contract *c = &world->c;
-    struct fgw_bucket wanted = {
-        .name = FGW_LIT("tombstones"), .owner_id = FGW_LIT("owner"), .shards = 1};
-    struct fgw_bucket bucket;
-    struct fgw_written ignored;
-    MUST_ANSWER(c->meta->ops->bucket_create(c->meta, &c->arena, &wanted, &bucket, &c->error),
-                FGW_OK);
-    for (unsigned i = 0; i < KEYS; i++) {
-        const char *key = fgw_arena_printf(&c->arena, "some/long/prefix/%06u", i);
-        MUST_ANSWER(contract_put(c, &bucket, key, "x", NULL, NULL), FGW_OK);
-        if (i % 100 != 50) {
-            MUST_ANSWER(c->meta->ops->object_delete(c->meta, &c->arena, &bucket, fgw_bytes_str(key),
-                                                    LATEST, NULL, &ignored, &c->error),
-                        FGW_OK);
-        }
-    }
-    MUST_ANSWER(contract_put(c, &bucket, "zzz", "x", NULL, NULL), FGW_OK);
-    MUST(purge_at(world, 3600 * 1000).heads >= KEYS - 3);
-    for (unsigned max = 1; max <= 1000; max += 999) {
-        struct fgw_list_query query = {.max = max};
-        struct fgw_object_list list = {.truncated = true};
-        size_t seen = 0;
-        while (list.truncated) {
-            MUST_ANSWER(
-                c->meta->ops->object_list(c->meta, &c->arena, &bucket, &query, &list, &c->error),
-                FGW_OK);
-            seen += list.count;
-            query.after = list.count > 0 ? list.entries[list.count - 1].object.key : query.after;
-        }
-        MUST(seen == 4);
-    }
-}
-
 /* Of several processes one runs, once an interval. */
 static void case_purge_is_claimed_once(struct world *world)
 {
@@ -911,7 +873,6 @@ static const struct {
     {"purge", case_purge},
     {"purge of everything", case_purge_of_everything},
     {"purge is claimed once", case_purge_is_claimed_once},
-    {"tombstones", case_tombstones},
 };
 
 static const char *only;

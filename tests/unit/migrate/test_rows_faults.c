@@ -398,6 +398,15 @@ static void row11_ddl_answer_lost(void **state)
 }
 
 /* Every answer lost, every statement applied: done in one run, each statement sent once. */
+static int statements_of(const struct fgw_migrate_set *set)
+{
+    int count = 0;
+    for (size_t i = 0; i < set->file_count; i++) {
+        count += set->files[i].step_count;
+    }
+    return count;
+}
+
 static void row11_every_ddl_answer_lost(void **state)
 {
     (void)state;
@@ -411,7 +420,7 @@ static void row11_every_ddl_answer_lost(void **state)
         assert_int_equal(proc->exit, FGW_MIGRATE_EXIT_OK);
         assert_int_equal(proc->report->applied, 0);
         assert_int_equal(proc->report->failed, 0);
-        assert_int_equal(proc->report->reconciled, 22);
+        assert_int_equal(proc->report->reconciled, statements_of(&sets.shared));
         scene_check_final(&sets.shared);
     }
 }

@@ -493,14 +493,14 @@ static void one_that_cannot_be_read_back_is_not_relied_upon(void **state)
     fixture_deinit(&fixture);
 }
 
-/* All but 8 MiB. */
+/* All but 3 MiB. */
 static void fill_disk(struct fixture *fixture)
 {
     uint64_t free_bytes = 0;
     uint64_t total_bytes = 0;
     int fd = open(fixture_file(fixture, "ballast"), O_WRONLY | O_CREAT | O_TRUNC, 0600);
     assert_int_equal(fgw_fs_space(fd, &free_bytes, &total_bytes), FGW_OK);
-    assert_int_equal(posix_fallocate(fd, 0, (off_t)free_bytes - 8 * MIB), 0);
+    assert_int_equal(posix_fallocate(fd, 0, (off_t)free_bytes - 3 * MIB), 0);
     (void)close(fd);
 }
 

@@ -3,6 +3,7 @@
 #include "fixture.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -122,9 +123,15 @@ static void release_all(struct fgw_storage *storage)
 
 /* -- passes -------------------------------------------------------------------------------------- */
 
-static void cover(struct fgw_storage *storage)
+static void write_checkpoint(struct fgw_storage *storage)
 {
     assert_int_equal(fgw_storage_checkpoint(storage, NULL), FGW_OK);
+}
+
+static void cover(struct fgw_storage *storage)
+{
+    write_checkpoint(storage);
+    write_checkpoint(storage);
 }
 
 static struct fgw_compact_result compact(struct fgw_storage *storage)
@@ -211,6 +218,115 @@ static void deleted_bytes_are_given_back(void **state)
     fixture_open(&fixture);
     fixture_run(&fixture, check_after_restart);
     fixture_deinit(&fixture);
+}
+
+/* -- either of the two checkpoints is enough ----------------------------------------------------- */
+
+static void give_up_only(struct fixture *fixture)
+{
+    put_all(fixture->storage);
+    delete_most(fixture->storage);
+    release_all(fixture->storage);
+    (void)compact(fixture->storage);
+    assert_true(fixture->storage->compact.gone_count > 0);
+}
+
+static void one_is_not_enough(struct fixture *fixture)
+{
+    struct fgw_storage *storage = fixture->storage;
+    put_all(storage);
+    delete_most(storage);
+    release_all(storage);
+    write_checkpoint(storage); /* knows the groups that are given up next */
+    (void)compact(storage);
+    write_checkpoint(storage);
+    assert_int_equal(compact(storage).unlinked_groups, 0);
+    write_checkpoint(storage);
+    assert_true(compact(storage).unlinked_groups > 0);
+    assert_int_equal(put_one(storage, "behind", 5), FGW_OK);
+}
+
+static void damage(const struct fixture *fixture, const char *checkpoint)
+{
+    int fd = open(fixture_file(fixture, checkpoint), O_RDWR);
+    assert_int_equal(pwrite(fd, "damage", 6, 300), 6);
+    (void)close(fd);
+}
+
+static void check_behind(struct fixture *fixture)
+{
+    check_rest(fixture->storage);
+    check_one(fixture->storage, "behind", 5);
+}
+
+static void the_older_checkpoint_finds_its_log(void **state)
+{
+    struct fixture fixture;
+    (void)state;
+    open_small_groups(&fixture);
+    fixture_run(&fixture, one_is_not_enough);
+    fixture_close(&fixture);
+    damage(&fixture, "checkpoints/0000000003.car");
+    fixture_drop_index(&fixture);
+    fixture_open(&fixture);
+    assert_int_equal(fgw_storage_recovered(fixture.storage).checkpoint, 2);
+    fixture_run(&fixture, check_behind);
+    fixture_deinit(&fixture);
+}
+
+static void find_both(struct fixture *fixture)
+{
+    struct fgw_storage *storage = fixture->storage;
+    (void)compact(storage);
+    assert_true(storage->compact.gone_count > 0); /* what opening found is not read back yet */
+    assert_int_equal(fgw_checkpoint_care(storage), FGW_OK);
+    assert_true(compact(storage).unlinked_groups > 0);
+    check_rest(storage);
+}
+
+static void write_both(struct fixture *fixture)
+{
+    give_up_only(fixture);
+    cover(fixture->storage);
+}
+
+static void both_are_found_after_a_restart(void **state)
+{
+    struct fixture fixture;
+    (void)state;
+    open_small_groups(&fixture);
+    fixture_run(&fixture, write_both);
+    fixture_close(&fixture);
+    fixture_open(&fixture);
+    fixture_run(&fixture, find_both);
+    fixture_deinit(&fixture);
+}
+
+static void find_one(struct fixture *fixture)
+{
+    struct fgw_storage *storage = fixture->storage;
+    assert_int_equal(fgw_checkpoint_care(storage), FGW_OK); /* replaces the damaged one */
+    assert_int_equal(storage->checkpoint.damaged_id, 0);
+    assert_int_equal(storage->checkpoint.newest.id, 3);
+    assert_true(compact(storage).unlinked_groups > 0); /* the whole one and the new one */
+    check_rest(storage);
+}
+
+static void a_damaged_one_of_the_two_is_replaced(void **state)
+{
+    struct fixture fixture;
+    (void)state;
+    for (unsigned id = 1; id <= 2; id++) {
+        char name[64];
+        (void)snprintf(name, sizeof name, "checkpoints/%010u.car", id);
+        open_small_groups(&fixture);
+        fixture_run(&fixture, write_both);
+        fixture_close(&fixture);
+        damage(&fixture, name);
+        fixture_open(&fixture);
+        fixture_run(&fixture, find_one);
+        fixture_deinit(&fixture);
+    }
 }
 
 static void delete_everything(struct fixture *fixture)
@@ -370,15 +486,6 @@ static void a_full_disk_loses_nothing(void **state)
     fixture_open(&fixture);
     fixture_run(&fixture, check_after_restart);
     fixture_deinit(&fixture);
-}
-
-static void give_up_only(struct fixture *fixture)
-{
-    put_all(fixture->storage);
-    delete_most(fixture->storage);
-    release_all(fixture->storage);
-    (void)compact(fixture->storage);
-    assert_true(fixture->storage->compact.gone_count > 0);
 }
 
 static void finish_later(struct fixture *fixture)
@@ -621,6 +728,9 @@ int main(int argc, char **argv)
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(deleted_bytes_are_given_back),
+        cmocka_unit_test(the_older_checkpoint_finds_its_log),
+        cmocka_unit_test(both_are_found_after_a_restart),
+        cmocka_unit_test(a_damaged_one_of_the_two_is_replaced),
         cmocka_unit_test(groups_being_written_are_left_when_they_are_dead),
         cmocka_unit_test(a_reader_gets_all_bytes),
         cmocka_unit_test(groups_with_blocks_not_held_yet_stay),
