@@ -58,11 +58,29 @@ static void make_nonce(bool from_server, uint64_t counter, uint8_t out[FGW_AEAD_
 
 /* -- sending ------------------------------------------------------------------------------------- */
 
+/* A counter is used up by the end of the tag: what was begun and not ended was not sent. */
+static void begin_frame(struct fgw_channel *channel, uint8_t kind, size_t length,
+                        uint8_t head[FRAME_HEAD])
+{
+    uint8_t nonce[FGW_AEAD_NONCE_SIZE];
+    memset(head, 0, FRAME_HEAD);
+    fgw_put_u32le(head, (uint32_t)length);
+    head[4] = kind;
+    make_nonce(channel->server, channel->sent, nonce);
+    fgw_gmac_begin(&channel->send_mac, nonce);
+    fgw_gmac_update(&channel->send_mac, fgw_bytes(head, FRAME_HEAD));
+}
+
+static void end_frame(struct fgw_channel *channel, uint8_t tag[TAG])
+{
+    fgw_gmac_end(&channel->send_mac, tag);
+    channel->sent++;
+}
+
 enum fgw_err fgw_channel_send(struct fgw_channel *channel, uint8_t kind,
                               const struct fgw_bytes *parts, size_t part_count)
 {
     uint8_t head[FRAME_HEAD] = {0};
-    uint8_t nonce[FGW_AEAD_NONCE_SIZE];
     uint8_t tag[TAG];
     struct iovec iov[FGW_BLOCKAPI_PARTS_MAX + 2];
     size_t length = 0;
@@ -71,11 +89,7 @@ enum fgw_err fgw_channel_send(struct fgw_channel *channel, uint8_t kind,
         length += parts[i].len;
     }
     FGW_CHECK(length <= FGW_BLOCKAPI_PAYLOAD_MAX);
-    fgw_put_u32le(head, (uint32_t)length);
-    head[4] = kind;
-    make_nonce(channel->server, channel->sent++, nonce);
-    fgw_gmac_begin(&channel->send_mac, nonce);
-    fgw_gmac_update(&channel->send_mac, fgw_bytes(head, sizeof head));
+    begin_frame(channel, kind, length, head);
     iov[0] = (struct iovec){head, sizeof head};
     unsigned count = 1;
     for (size_t i = 0; i < part_count; i++) {
@@ -84,9 +98,38 @@ enum fgw_err fgw_channel_send(struct fgw_channel *channel, uint8_t kind,
             iov[count++] = (struct iovec){(void *)(uintptr_t)parts[i].ptr, parts[i].len};
         }
     }
-    fgw_gmac_end(&channel->send_mac, tag);
+    end_frame(channel, tag);
     iov[count++] = (struct iovec){tag, sizeof tag};
     return fgw_conn_writev(channel->conn, iov, count, false);
+}
+
+void fgw_channel_file_begin(struct fgw_channel *channel, uint8_t kind, struct fgw_bytes head,
+                            size_t file_len)
+{
+    FGW_CHECK(head.len <= sizeof channel->file_head - FRAME_HEAD);
+    FGW_CHECK(file_len <= FGW_BLOCKAPI_PAYLOAD_MAX - head.len);
+    begin_frame(channel, kind, head.len + file_len, channel->file_head);
+    memcpy(channel->file_head + FRAME_HEAD, head.ptr, head.len);
+    fgw_gmac_update(&channel->send_mac, head);
+    channel->file_head_len = FRAME_HEAD + head.len;
+    channel->file_len = file_len;
+}
+
+void fgw_channel_file_bytes(struct fgw_channel *channel, struct fgw_bytes bytes)
+{
+    fgw_gmac_update(&channel->send_mac, bytes);
+}
+
+enum fgw_err fgw_channel_send_file(struct fgw_channel *channel, int fd, uint64_t offset)
+{
+    uint8_t tag[TAG];
+    struct iovec head = {channel->file_head, channel->file_head_len};
+    end_frame(channel, tag);
+    enum fgw_err err = fgw_conn_writev(channel->conn, &head, 1, true);
+    if (err == FGW_OK) {
+        err = fgw_conn_send_file(channel->conn, fd, offset, channel->file_len);
+    }
+    return err == FGW_OK ? fgw_conn_write(channel->conn, fgw_bytes(tag, TAG)) : err;
 }
 
 /* -- receiving ----------------------------------------------------------------------------------- */

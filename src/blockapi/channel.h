@@ -17,7 +17,8 @@ enum {
     FGW_BLOCKAPI_VERSION = 1,
     FGW_BLOCKAPI_PAYLOAD_MAX = 1024 * 1024 + 4096,
     FGW_BLOCKAPI_FIRST_MAX = 4096, /* payload of AUTH and its answer */
-    FGW_BLOCKAPI_PARTS_MAX = 4
+    FGW_BLOCKAPI_PARTS_MAX = 4,
+    FGW_BLOCKAPI_FILE_HEAD_MAX = 64
 };
 #define FGW_BLOCKAPI_PATH "/_fgw/v1/session"
 #define FGW_BLOCKAPI_PROTOCOL "fgw-block/1"
@@ -38,6 +39,10 @@ struct fgw_channel {
     size_t input_start;
     size_t input_end;
     size_t consume_next; /* frame handed out by the last receive */
+    /* a frame that ends in bytes of a file */
+    uint8_t file_head[FGW_BLOCKAPI_FILE_HEAD_MAX];
+    size_t file_head_len;
+    size_t file_len;
 };
 
 struct fgw_channel_secrets {
@@ -62,6 +67,16 @@ void fgw_channel_deinit(struct fgw_channel *channel);
 /* One frame, its payload in at most FGW_BLOCKAPI_PARTS_MAX parts. */
 enum fgw_err fgw_channel_send(struct fgw_channel *channel, uint8_t kind,
                               const struct fgw_bytes *parts, size_t part_count) FGW_MUST_CHECK;
+/* A frame whose payload is `head` (at most FGW_BLOCKAPI_FILE_HEAD_MAX - 8 bytes) and file_len bytes of a
+ * file, which never come into this process's memory as a whole: begin, show the bytes for the tag in
+ * order (these two on any thread, begin as often as wanted, no other send between), then send them from
+ * the file. Bytes that have changed meanwhile do not pass the peer's look at the tag. */
+void fgw_channel_file_begin(struct fgw_channel *channel, uint8_t kind, struct fgw_bytes head,
+                            size_t file_len);
+void fgw_channel_file_bytes(struct fgw_channel *channel, struct fgw_bytes bytes);
+/* As fgw_conn_send_file. */
+enum fgw_err fgw_channel_send_file(struct fgw_channel *channel, int fd,
+                                   uint64_t offset) FGW_MUST_CHECK;
 /* The next frame; the payload is valid until the next receive. FGW_ERR_END: the peer closed between
  * frames. FGW_ERR_PARSE (head, length), FGW_ERR_CORRUPT (tag): the channel is of no further use. */
 enum fgw_err fgw_channel_receive(struct fgw_channel *channel, uint8_t *out_kind,

@@ -67,9 +67,12 @@ void fgw_node_working_end(struct fgw_node_session *session);
 /* May bytes be taken for this request? CANCELLED: fenced; CONFLICT: the set has changed. */
 enum fgw_err fgw_node_may_take(struct fgw_node_session *session) FGW_MUST_CHECK;
 
-/* requests.c, write.c: execute one request and answer it; an error ends the session. */
+/* requests.c, read.c, write.c: execute one request and answer it; an error ends the session. */
 enum fgw_err fgw_node_execute(struct fgw_node_session *session, uint8_t kind,
                               struct fgw_bytes payload) FGW_MUST_CHECK;
+enum fgw_err fgw_node_read(struct fgw_node_session *session, struct fgw_bytes rest) FGW_MUST_CHECK;
+enum fgw_err fgw_node_leaves(struct fgw_node_session *session,
+                             struct fgw_bytes rest) FGW_MUST_CHECK;
 enum fgw_err fgw_node_write_begin(struct fgw_node_session *session,
                                   struct fgw_bytes rest) FGW_MUST_CHECK;
 enum fgw_err fgw_node_write_block(struct fgw_node_session *session,

@@ -3,7 +3,7 @@
 #include "base/crc.h"
 #include "node/node_internal.h"
 
-enum { RUN_BYTES = 1024 * 1024, BATCH_MAX = 1000 };
+enum { BATCH_MAX = 1000 };
 
 static enum fgw_err accept_hold(struct fgw_storage_op *op, struct fgw_storage_txn *txn)
 {
@@ -152,119 +152,7 @@ static enum fgw_err take_hints_of(struct fgw_node_session *session, bool release
     return err == FGW_OK ? fgw_node_answer(session, answer, NULL, fgw_bytes(NULL, 0)) : err;
 }
 
-/* -- reading ------------------------------------------------------------------------------------- */
-
-static enum fgw_err open_blob(struct fgw_node_session *session, struct fgw_bytes *rest,
-                              struct fgw_storage_reader **out_reader, enum fgw_err *out_answer)
-{
-    struct fgw_cid root;
-    uint64_t size;
-    if (fgw_blockapi_take_cid(rest, &root) != FGW_OK ||
-        fgw_blockapi_take_u64(rest, &size) != FGW_OK) {
-        return FGW_ERR_PARSE;
-    }
-    struct fgw_storage_reader *reader = NULL;
-    enum fgw_err err = fgw_storage_reader_open(session->owner->storage, &root, NULL, &reader);
-    if (err == FGW_OK && fgw_storage_reader_size(reader) != size) {
-        fgw_storage_reader_close(reader);
-        reader = NULL;
-        err = FGW_ERR_CORRUPT;
-    }
-    *out_reader = reader;
-    *out_answer = err;
-    return FGW_OK;
-}
-
-/* A failure of the connection goes to *out_sent, one of the store is returned. */
-static enum fgw_err send_runs(struct fgw_node_session *session, struct fgw_storage_reader *reader,
-                              uint64_t offset, uint64_t len, enum fgw_err *out_sent)
-{
-    while (len > 0 && *out_sent == FGW_OK) {
-        struct fgw_storage_run run;
-        uint8_t head[FGW_BLOCKAPI_DATA_HEAD];
-        size_t want = len < RUN_BYTES ? (size_t)len : RUN_BYTES;
-        enum fgw_err err = fgw_storage_reader_next(reader, offset, want, true, &run);
-        if (err != FGW_OK) {
-            return err;
-        }
-        fgw_blockapi_data_head(head, offset, fgw_crc32c(0, run.bytes));
-        struct fgw_bytes parts[] = {fgw_bytes(head, sizeof head), run.bytes};
-        *out_sent = fgw_channel_send(&session->channel, FGW_BLOCKAPI_DATA, parts, 2);
-        atomic_fetch_add(&session->owner->bytes_out, run.bytes.len);
-        offset += run.bytes.len;
-        len -= run.bytes.len;
-    }
-    return FGW_OK;
-}
-
-static enum fgw_err read_blob(struct fgw_node_session *session, struct fgw_bytes rest)
-{
-    struct fgw_storage_reader *reader;
-    uint64_t offset;
-    uint64_t len;
-    enum fgw_err answer;
-    enum fgw_err sent = FGW_OK;
-    enum fgw_err err = open_blob(session, &rest, &reader, &answer);
-    if (err != FGW_OK) {
-        return err;
-    }
-    if (fgw_blockapi_take_u64(&rest, &offset) != FGW_OK ||
-        fgw_blockapi_take_u64(&rest, &len) != FGW_OK) {
-        sent = FGW_ERR_PARSE;
-    } else if (answer == FGW_OK) {
-        uint64_t size = fgw_storage_reader_size(reader);
-        answer = offset > size || len > size - offset
-                     ? FGW_ERR_BAD_REQUEST
-                     : send_runs(session, reader, offset, len, &sent);
-    }
-    if (reader != NULL) {
-        fgw_storage_reader_close(reader);
-    }
-    return sent == FGW_OK ? fgw_node_answer(session, answer, NULL, fgw_bytes(NULL, 0)) : sent;
-}
-
-static enum fgw_err leaf_digests(struct fgw_storage_reader *reader, uint64_t first,
-                                 struct fgw_buf *out)
-{
-    uint64_t size = fgw_storage_reader_size(reader);
-    uint64_t count = size / FGW_STORAGE_BLOCK_MAX + (size % FGW_STORAGE_BLOCK_MAX != 0);
-    enum fgw_err err = FGW_OK;
-    for (uint64_t i = first; i < count && i - first < FGW_BLOCKAPI_LEAVES_MAX; i++) {
-        uint8_t digest[FGW_SHA256_SIZE];
-        err = fgw_storage_reader_leaf(reader, i, digest);
-        if (err != FGW_OK) {
-            break;
-        }
-        (void)fgw_buf_append(out, fgw_bytes(digest, sizeof digest));
-    }
-    return err;
-}
-
-static enum fgw_err leaves(struct fgw_node_session *session, struct fgw_bytes rest)
-{
-    struct fgw_storage_reader *reader;
-    struct fgw_buf digests;
-    uint64_t first = 0;
-    enum fgw_err answer;
-    enum fgw_err err = open_blob(session, &rest, &reader, &answer);
-    if (err != FGW_OK) {
-        return err;
-    }
-    fgw_buf_init(&digests, (size_t)FGW_BLOCKAPI_LEAVES_MAX * FGW_SHA256_SIZE);
-    err = fgw_blockapi_take_u64(&rest, &first);
-    if (err == FGW_OK && answer == FGW_OK) {
-        answer = leaf_digests(reader, first, &digests);
-    }
-    if (reader != NULL) {
-        fgw_storage_reader_close(reader);
-    }
-    if (err == FGW_OK) {
-        err = fgw_node_answer(session, answer, NULL,
-                              answer == FGW_OK ? fgw_buf_bytes(&digests) : fgw_bytes(NULL, 0));
-    }
-    fgw_buf_deinit(&digests);
-    return err;
-}
+/* -- the store itself ------------------------------------------------------------------------------- */
 
 /* A block that is fine, or is not here, needs nothing. */
 static enum fgw_err damaged(struct fgw_node_session *session, struct fgw_bytes rest)
@@ -318,9 +206,9 @@ static enum fgw_err dispatch(struct fgw_node_session *session, uint8_t kind, str
     case FGW_BLOCKAPI_RELEASE:
         return take_hints_of(session, kind == FGW_BLOCKAPI_RELEASE, rest);
     case FGW_BLOCKAPI_READ:
-        return read_blob(session, rest);
+        return fgw_node_read(session, rest);
     case FGW_BLOCKAPI_LEAVES:
-        return leaves(session, rest);
+        return fgw_node_leaves(session, rest);
     case FGW_BLOCKAPI_DAMAGED:
         return damaged(session, rest);
     case FGW_BLOCKAPI_HEALTH:

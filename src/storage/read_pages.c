@@ -52,6 +52,7 @@ enum fgw_err fgw_read_bytes(struct fgw_pool *pool, int fd, uint64_t offset, void
 struct check_job {
     int fd;
     const struct fgw_group_block *block;
+    const struct fgw_check_tap *tap;
     bool may_wait;
     enum fgw_err result;
 };
@@ -82,7 +83,11 @@ static enum fgw_err check_pieces(const struct check_job *job, uint8_t *piece)
         if (at == 0 && !fgw_group_head_matches(fgw_bytes(piece, head_size), block)) {
             return FGW_ERR_CORRUPT;
         }
-        crc = fgw_crc32c(crc, fgw_bytes(piece + skip, len - skip));
+        struct fgw_bytes bytes = fgw_bytes(piece + skip, len - skip);
+        crc = fgw_crc32c(crc, bytes);
+        if (job->tap != NULL) {
+            job->tap->see(job->tap->context, at + skip - head_size, bytes);
+        }
         at += len;
     }
     return crc == block->crc32c ? FGW_OK : FGW_ERR_CORRUPT;
@@ -114,9 +119,10 @@ static void run_check(void *arg)
     job->result = check_pieces(job, piece_buffer());
 }
 
-enum fgw_err fgw_check_block(struct fgw_pool *pool, int fd, const struct fgw_group_block *block)
+enum fgw_err fgw_check_block(struct fgw_pool *pool, int fd, const struct fgw_group_block *block,
+                             const struct fgw_check_tap *tap)
 {
-    struct check_job job = {.fd = fd, .block = block};
+    struct check_job job = {.fd = fd, .block = block, .tap = tap};
     run_check(&job);
     if (job.result == FGW_ERR_AGAIN) {
         job.may_wait = true;

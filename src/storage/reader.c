@@ -28,6 +28,8 @@ struct fgw_storage_reader {
     uint8_t *memory;
     size_t memory_size;
     struct fgw_bytes bytes; /* checked, in memory; ptr NULL: not */
+    fgw_storage_tap_fn *tap;
+    void *tap_context;
 };
 
 struct get_job {
@@ -210,6 +212,12 @@ static enum fgw_err load_memory(struct fgw_storage_reader *reader,
     return err == FGW_ERR_END ? FGW_ERR_CORRUPT : err;
 }
 
+static void see_leaf(void *context, size_t at, struct fgw_bytes bytes)
+{
+    struct fgw_storage_reader *reader = context;
+    reader->tap(reader->tap_context, &reader->place, at, bytes);
+}
+
 static enum fgw_err check_leaf(struct fgw_storage_reader *reader, bool in_memory)
 {
     struct fgw_group_block block = {reader->digest, reader->place.offset, reader->place.len,
@@ -220,7 +228,9 @@ static enum fgw_err check_leaf(struct fgw_storage_reader *reader, bool in_memory
     if (reader->checked) {
         return FGW_OK;
     }
-    enum fgw_err err = fgw_check_block(reader->storage->pool, reader->file->fd, &block);
+    struct fgw_check_tap tap = {see_leaf, reader};
+    enum fgw_err err = fgw_check_block(reader->storage->pool, reader->file->fd, &block,
+                                       reader->tap != NULL ? &tap : NULL);
     reader->checked = err == FGW_OK;
     return err;
 }
@@ -287,6 +297,13 @@ enum fgw_err fgw_storage_reader_next(struct fgw_storage_reader *reader, uint64_t
                                         .fd = reader->file->fd,
                                         .file_offset = reader->place.offset + head_size + in_leaf};
     return FGW_OK;
+}
+
+void fgw_storage_reader_set_tap(struct fgw_storage_reader *reader, fgw_storage_tap_fn *tap,
+                                void *context)
+{
+    reader->tap = tap;
+    reader->tap_context = context;
 }
 
 enum fgw_err fgw_storage_reader_leaf(struct fgw_storage_reader *reader, uint64_t leaf,

@@ -172,6 +172,12 @@ struct fgw_storage_run {
 enum fgw_err fgw_storage_reader_next(struct fgw_storage_reader *reader, uint64_t offset,
                                      size_t want, bool prefer_memory,
                                      struct fgw_storage_run *out_run) FGW_MUST_CHECK;
+/* Sees the bytes of each leaf that is checked in its file: from `at` in the leaf on, in order; 0: from
+ * the start, perhaps again. Called by next, on its thread or one of the pool: fibers must not wait. */
+typedef void fgw_storage_tap_fn(void *context, const struct fgw_storage_place *leaf, size_t at,
+                                struct fgw_bytes bytes);
+void fgw_storage_reader_set_tap(struct fgw_storage_reader *reader, fgw_storage_tap_fn *tap,
+                                void *context);
 /* SHA-256 of leaf number `leaf` (of 1 MiB each but the last), for whoever checks the bytes against
  * the root. FGW_ERR_NOT_FOUND behind the last leaf. */
 enum fgw_err fgw_storage_reader_leaf(struct fgw_storage_reader *reader, uint64_t leaf,

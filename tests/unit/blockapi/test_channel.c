@@ -4,6 +4,7 @@
 
 #include "cmocka_all.h"
 
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -164,6 +165,79 @@ static void the_largest_frame_passes(void **state)
 {
     (void)state;
     run(largest_frame, FIRST);
+}
+
+enum { IN_FILE = 300000, FILE_START = 4096 };
+
+struct file_send {
+    struct pair *pair;
+    const uint8_t *bytes;
+    int fd;
+    struct fgw_wait done;
+};
+
+/* Begun twice, as when the bytes were not in memory the first time; in pieces; between other frames. */
+static void send_file(void *arg)
+{
+    struct file_send *send = arg;
+    struct fgw_channel *channel = &send->pair->client;
+    struct fgw_bytes part = FGW_LIT("after");
+    fgw_channel_file_begin(channel, 5, FGW_LIT("not this"), IN_FILE);
+    fgw_channel_file_bytes(channel, fgw_bytes(send->bytes, 1000));
+    fgw_channel_file_begin(channel, 6, FGW_LIT("head"), IN_FILE);
+    fgw_channel_file_bytes(channel, fgw_bytes(send->bytes, 1));
+    fgw_channel_file_bytes(channel, fgw_bytes(send->bytes + 1, IN_FILE - 1));
+    assert_int_equal(fgw_channel_send_file(channel, send->fd, FILE_START), FGW_OK);
+    assert_int_equal(fgw_channel_send(channel, 7, &part, 1), FGW_OK);
+    fgw_wait_signal(&send->done);
+}
+
+/* FGW_ERR_CORRUPT: the file is changed behind the back of the tag. */
+static void pass_file(struct pair *pair, enum fgw_err want)
+{
+    uint8_t kind;
+    struct fgw_bytes payload;
+    uint8_t *bytes = fgw_xmalloc(IN_FILE);
+    struct file_send send = {.pair = pair, .bytes = bytes, .fd = memfd_create("frame", MFD_CLOEXEC)};
+    assert_true(send.fd >= 0);
+    memset(bytes, 0x33, IN_FILE);
+    bytes[IN_FILE / 2] = 7;
+    assert_int_equal(pwrite(send.fd, bytes, IN_FILE, FILE_START), IN_FILE);
+    if (want == FGW_ERR_CORRUPT) {
+        assert_int_equal(pwrite(send.fd, "x", 1, FILE_START + IN_FILE / 2), 1);
+    }
+    open_pair(pair, FGW_OK);
+    fgw_wait_init(&send.done, 1);
+    fgw_fiber_spawn(fgw_loop_current(), send_file, &send);
+    assert_int_equal(fgw_channel_receive(&pair->server, &kind, &payload), want);
+    if (want == FGW_OK) {
+        assert_int_equal(kind, 6);
+        assert_int_equal(payload.len, 4 + IN_FILE);
+        assert_memory_equal(payload.ptr, "head", 4);
+        assert_memory_equal(payload.ptr + 4, bytes, IN_FILE);
+        assert_int_equal(fgw_channel_receive(&pair->server, &kind, &payload), FGW_OK);
+        assert_true(fgw_bytes_eq_str(payload, "after"));
+    }
+    fgw_wait_for(&send.done);
+    (void)close(send.fd);
+    fgw_xfree(bytes);
+}
+
+static void file_passes(struct pair *pair)
+{
+    pass_file(pair, FGW_OK);
+}
+
+static void changed_file(struct pair *pair)
+{
+    pass_file(pair, FGW_ERR_CORRUPT);
+}
+
+static void frames_end_in_bytes_of_a_file(void **state)
+{
+    (void)state;
+    run(file_passes, FIRST);
+    run(changed_file, FIRST);
 }
 
 /* -- hostile ------------------------------------------------------------------------------------- */
@@ -353,6 +427,7 @@ int main(void)
         cmocka_unit_test(any_secret_of_the_list_opens),
         cmocka_unit_test(another_secret_does_not),
         cmocka_unit_test(the_largest_frame_passes),
+        cmocka_unit_test(frames_end_in_bytes_of_a_file),
         cmocka_unit_test(every_byte_counts),
         cmocka_unit_test(frames_cannot_be_replayed_dropped_or_sent_back),
         cmocka_unit_test(a_length_above_the_bound_is_refused),

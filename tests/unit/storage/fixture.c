@@ -176,6 +176,37 @@ enum fgw_err delete_object(struct fgw_storage *storage, const char *key)
     return fgw_storage_commit(storage, &op);
 }
 
+/* What a tap has seen of a leaf. */
+struct tapped {
+    struct fgw_buf bytes;
+    struct fgw_storage_place leaf;
+};
+
+static void see(void *context, const struct fgw_storage_place *leaf, size_t at,
+                struct fgw_bytes bytes)
+{
+    struct tapped *tapped = context;
+    if (at == 0) {
+        fgw_buf_clear(&tapped->bytes);
+    }
+    assert_int_equal(tapped->bytes.len, at);
+    assert_int_equal(fgw_buf_append(&tapped->bytes, bytes), FGW_OK);
+    tapped->leaf = *leaf;
+}
+
+/* A run in a file, from the start of its leaf: the tap has seen the same bytes. */
+static void check_tapped(const struct tapped *tapped, const struct fgw_buf *out,
+                         const struct fgw_storage_run *run)
+{
+    if (run->fd >= 0 && tapped->bytes.len > 0) {
+        assert_int_equal(tapped->leaf.len, tapped->bytes.len);
+        assert_int_equal(tapped->leaf.crc32c, fgw_crc32c(0, fgw_buf_bytes(&tapped->bytes)));
+        assert_int_equal(tapped->bytes.len, run->bytes.len);
+        assert_memory_equal(tapped->bytes.ptr, out->ptr + out->len - run->bytes.len,
+                            run->bytes.len);
+    }
+}
+
 static enum fgw_err append_run(struct fgw_buf *out, const struct fgw_storage_run *run)
 {
     if (run->bytes.ptr != NULL) {
@@ -192,10 +223,13 @@ enum fgw_err read_blob(struct fgw_storage *storage, const struct fgw_cid *root,
                        const struct fgw_storage_place *hint, struct fgw_buf *out)
 {
     struct fgw_storage_reader *reader;
+    struct tapped tapped;
     enum fgw_err err = fgw_storage_reader_open(storage, root, hint, &reader);
     if (err != FGW_OK) {
         return err;
     }
+    fgw_buf_init(&tapped.bytes, 0);
+    fgw_storage_reader_set_tap(reader, see, &tapped);
     uint64_t size = fgw_storage_reader_size(reader);
     for (uint64_t at = 0; at < size && err == FGW_OK;) {
         struct fgw_storage_run run;
@@ -203,9 +237,12 @@ enum fgw_err read_blob(struct fgw_storage *storage, const struct fgw_cid *root,
         if (err == FGW_OK) {
             assert_true(run.bytes.len > 0);
             err = append_run(out, &run);
+            check_tapped(&tapped, out, &run);
             at += run.bytes.len;
         }
+        fgw_buf_clear(&tapped.bytes);
     }
+    fgw_buf_deinit(&tapped.bytes);
     fgw_storage_reader_close(reader);
     return err;
 }
