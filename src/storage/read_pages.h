@@ -7,7 +7,8 @@
 #include "storage/group.h"
 
 /* Exactly len bytes; FGW_ERR_END when the file ends before. */
-enum fgw_err fgw_read_bytes(struct fgw_pool *pool, int fd, uint64_t offset, void *out, size_t len) FGW_MUST_CHECK;
+enum fgw_err fgw_read_bytes(struct fgw_pool *pool, int fd, uint64_t offset, void *out,
+                            size_t len) FGW_MUST_CHECK;
 /* Sees what is checked: the block's bytes in order, from `at` on; 0: from the start, perhaps again. */
 struct fgw_check_tap {
     void (*see)(void *context, size_t at, struct fgw_bytes bytes);

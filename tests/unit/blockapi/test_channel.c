@@ -198,7 +198,8 @@ static void pass_file(struct pair *pair, enum fgw_err want)
     uint8_t kind;
     struct fgw_bytes payload;
     uint8_t *bytes = fgw_xmalloc(IN_FILE);
-    struct file_send send = {.pair = pair, .bytes = bytes, .fd = memfd_create("frame", MFD_CLOEXEC)};
+    struct file_send send = {
+        .pair = pair, .bytes = bytes, .fd = memfd_create("frame", MFD_CLOEXEC)};
     assert_true(send.fd >= 0);
     memset(bytes, 0x33, IN_FILE);
     bytes[IN_FILE / 2] = 7;
