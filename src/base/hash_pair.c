@@ -180,6 +180,9 @@ void fgw_hash_pair_update(struct fgw_md5 *md5, struct fgw_sha256 *sha256, struct
 {
     size_t held = (size_t)(md5->len % BLOCK);
     FGW_CHECK(held == sha256->len % BLOCK);
+    if (bytes.len == 0) {
+        return;
+    }
     md5->len += bytes.len;
     sha256->len += bytes.len;
     if (held > 0) {
