@@ -526,6 +526,7 @@ static int start_engine(struct role *role)
     fgw_metrics_register(metrics, write_metrics, role);
     if (role->storage != NULL) {
         fgw_metrics_register(metrics, fgw_store_write_metrics, role->storage);
+        fgw_health_set_look(fgw_server_health(role->server), fgw_store_look, role->storage);
     }
     struct fgw_server_engine engine = {.meta = fgw_database_meta(role->database),
                                        .blobs = role->blobs,
@@ -601,6 +602,7 @@ static void close_worker(void *arg, unsigned index)
 
 static void close_all(struct role *role)
 {
+    fgw_health_set_look(fgw_server_health(role->server), NULL, NULL);
     fgw_cluster_stop(role->cluster);
     fgw_node_stop(role->node);
     fgw_piece_worker_free(role->pieces);

@@ -131,6 +131,7 @@ static int start_engine(struct serve *serve)
 {
     fgw_metrics_register(fgw_server_metrics(serve->server), fgw_store_write_metrics,
                          serve->storage);
+    fgw_health_set_look(fgw_server_health(serve->server), fgw_store_look, serve->storage);
     struct fgw_server_engine engine = {.meta = serve->meta,
                                        .storage = serve->storage,
                                        .blobs = serve->blobs,
@@ -166,6 +167,7 @@ static void print_greeting(const struct serve *serve)
 
 static void close_all(struct serve *serve)
 {
+    fgw_health_set_look(fgw_server_health(serve->server), NULL, NULL);
     fgw_piece_worker_free(serve->pieces);
     if (serve->storage != NULL) {
         fgw_storage_stop_care(serve->storage);

@@ -6,6 +6,7 @@
 #include <jansson.h>
 
 #include "config/config.h"
+#include "console/health.h"
 #include "storage/storage.h"
 
 /* The options that the settings stand for; callers change what differs. Points into config. */
@@ -18,6 +19,9 @@ int fgw_store_open_existing(const struct fgw_storage_options *options,
 
 /* An fgw_metrics_writer; context is the struct fgw_storage. */
 void fgw_store_write_metrics(void *storage, struct fgw_buf *out);
+/* An fgw_health_look; context is the struct fgw_storage. Not ready: a store that takes no writes any
+ * more after a failed one. One without room is ready: reads, lists and deletes go on. */
+void fgw_store_look(void *storage, struct fgw_health *health);
 /* Adds groups, bytes and state to a status document. */
 void fgw_store_add_status(struct fgw_storage *storage, json_t *status);
 

@@ -21,6 +21,11 @@ struct reason {
 struct fgw_health {
     const char *role;
     struct {
+        pthread_rwlock_t lock;
+        fgw_health_look *fn;
+        void *context;
+    } look;
+    struct {
         pthread_mutex_t mutex;
         struct reason reasons[REASONS_MAX];
         size_t count;
@@ -32,6 +37,7 @@ struct fgw_health *fgw_health_new(const char *role)
     struct fgw_health *health = fgw_xcalloc(1, sizeof *health);
     health->role = role;
     (void)pthread_mutex_init(&health->lock.mutex, NULL);
+    (void)pthread_rwlock_init(&health->look.lock, NULL);
     return health;
 }
 
@@ -42,6 +48,7 @@ void fgw_health_free(struct fgw_health *health)
             json_decref(health->lock.reasons[i].more);
         }
         (void)pthread_mutex_destroy(&health->lock.mutex);
+        (void)pthread_rwlock_destroy(&health->look.lock);
         fgw_xfree(health);
     }
 }
@@ -91,9 +98,27 @@ void fgw_health_set_more(struct fgw_health *health, const char *what, const char
     }
 }
 
+void fgw_health_set_look(struct fgw_health *health, fgw_health_look *look, void *context)
+{
+    (void)pthread_rwlock_wrlock(&health->look.lock);
+    health->look.fn = look;
+    health->look.context = context;
+    (void)pthread_rwlock_unlock(&health->look.lock);
+}
+
+static void look(struct fgw_health *health)
+{
+    (void)pthread_rwlock_rdlock(&health->look.lock);
+    if (health->look.fn != NULL) {
+        health->look.fn(health->look.context, health);
+    }
+    (void)pthread_rwlock_unlock(&health->look.lock);
+}
+
 bool fgw_health_ready(struct fgw_health *health)
 {
     bool ready = true;
+    look(health);
     (void)pthread_mutex_lock(&health->lock.mutex);
     for (size_t i = 0; i < health->lock.count; i++) {
         ready = ready && !health->lock.reasons[i].bad;
@@ -105,6 +130,7 @@ bool fgw_health_ready(struct fgw_health *health)
 void fgw_health_json(struct fgw_health *health, struct fgw_buf *out)
 {
     json_t *reasons = json_array();
+    look(health);
     uint64_t now_ms = fgw_clock_boot_ms();
     (void)pthread_mutex_lock(&health->lock.mutex);
     for (size_t i = 0; i < health->lock.count; i++) {

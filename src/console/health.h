@@ -17,6 +17,10 @@ void fgw_health_set(struct fgw_health *health, const char *reason, const char *t
 /* The same, with members for programs beside the text in the JSON; takes the object over. */
 void fgw_health_set_more(struct fgw_health *health, const char *reason, const char *text,
                          json_t *more);
+/* Called before each answer, to set the reasons that show only when looked for; does not wait. May be
+ * called on several threads at once, until it is replaced (NULL: none). */
+typedef void fgw_health_look(void *context, struct fgw_health *health);
+void fgw_health_set_look(struct fgw_health *health, fgw_health_look *look, void *context);
 bool fgw_health_ready(struct fgw_health *health);
 /* {"ready":false,"role":"serve","reasons":[{"what":"storage","why":"...","since_ms":123}]}
  * and the members given for a reason. */

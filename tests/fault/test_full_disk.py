@@ -1,9 +1,12 @@
 """A file system that is full, or out of inodes: writes get 507 and the connection lives, reads, lists
 and deletes work, nothing is half there; space that comes back is used without a restart."""
 import hashlib
+import json
 import os
 import subprocess
 import time
+import urllib.error
+import urllib.request
 
 import pytest
 
@@ -143,3 +146,32 @@ def test_a_disk_without_inodes(server_factory, small_disk):
     put_again(client, count)
     server.restart()
     check(server.client(), range(count + 1))
+
+
+def test_a_store_that_cannot_write_is_not_ready(server_factory):
+    """B112: the process lives and reads, and says that it is not fit for more."""
+    server = server_factory(settings={"FGW_TEST_FS_FAIL": "pwrite:200+:EIO"})
+    client = server.client()
+    client.create_bucket(Bucket=BUCKET)
+    assert server.ready()
+    taken = 0
+    while taken < 2000:
+        answer = server.raw("PUT", f"/{BUCKET}/key-{taken}", body=body_of(taken, 3000))
+        if answer.status != 200:
+            break
+        taken += 1
+    assert 0 < taken < 2000 and answer.status in (500, 503)
+    end = time.monotonic() + 60
+    while server.ready() and time.monotonic() < end:
+        server.raw("PUT", f"/{BUCKET}/more", body=b"x")
+        time.sleep(0.1)
+    with urllib.request.urlopen(f"http://127.0.0.1:{server.ops_port}/livez") as live:
+        assert live.status == 200
+    with pytest.raises(urllib.error.HTTPError) as caught:
+        urllib.request.urlopen(f"http://127.0.0.1:{server.ops_port}/readyz")
+    reasons = json.loads(caught.value.read())["reasons"]
+    assert caught.value.code == 503
+    assert [reason["what"] for reason in reasons] == ["storage"] and "restart" in reasons[0]["why"]
+    for number in (0, taken - 1):
+        read = client.get_object(Bucket=BUCKET, Key=f"key-{number}")["Body"].read()
+        assert read == body_of(number, 3000)
