@@ -54,7 +54,8 @@ SHA_TARGET static inline struct sha_registers sha_load(const uint32_t state[8])
                                   _mm_blend_epi16(efgh, cdab, 0xf0)};
 }
 
-SHA_TARGET static inline void sha_store(struct sha_registers r, uint32_t state[8])
+SHA_TARGET static inline __attribute__((always_inline)) void sha_store(struct sha_registers r,
+                                                                       uint32_t state[8])
 {
     __m128i feba = _mm_shuffle_epi32(r.abef, 0x1b);
     __m128i dchg = _mm_shuffle_epi32(r.cdgh, 0xb1);
@@ -63,7 +64,8 @@ SHA_TARGET static inline void sha_store(struct sha_registers r, uint32_t state[8
 }
 
 /* Rounds 4 * group to 4 * group + 3; the words of group + 4 replace those of group. */
-SHA_TARGET static inline void sha_rounds(struct sha_registers *r, __m128i w[4], unsigned group)
+SHA_TARGET static inline __attribute__((always_inline)) void
+sha_rounds(struct sha_registers *r, __m128i w[4], unsigned group)
 {
     __m128i *now = &w[group % 4];
     __m128i k =
@@ -84,17 +86,17 @@ SHA_TARGET static inline void sha_rounds(struct sha_registers *r, __m128i w[4], 
     a += (word) + (k) + (f1); \
     a += (f2); \
     a = (a << (shift) | a >> (32 - (shift))) + (b)
-#define F_STEP(a, b, c, d, i, k, s) MD5_STEP(0, (d ^ (b & (c ^ d))), a, b, x[i], k, s)
-#define G_STEP(a, b, c, d, i, k, s) MD5_STEP((c & ~d), (b & d), a, b, x[i], k, s)
-#define H_STEP(a, b, c, d, i, k, s) MD5_STEP(0, (b ^ (c ^ d)), a, b, x[i], k, s)
-#define I_STEP(a, b, c, d, i, k, s) MD5_STEP(0, (c ^ (b | ~d)), a, b, x[i], k, s)
-/* Four steps, then four rounds of SHA-256 beside them. */
+#define F_STEP(a, b, c, d, i, k, s) MD5_STEP(0, (d ^ (b & (c ^ d))), a, b, pair->x[i], k, s)
+#define G_STEP(a, b, c, d, i, k, s) MD5_STEP((c & ~d), (b & d), a, b, pair->x[i], k, s)
+#define H_STEP(a, b, c, d, i, k, s) MD5_STEP(0, (b ^ (c ^ d)), a, b, pair->x[i], k, s)
+#define I_STEP(a, b, c, d, i, k, s) MD5_STEP(0, (c ^ (b | ~d)), a, b, pair->x[i], k, s)
+/* In a function with a, b, c, d and pair: four steps, then four rounds of SHA-256 beside them. */
 #define FOUR(STEP, group, i0, k0, s0, i1, k1, s1, i2, k2, s2, i3, k3, s3) \
     STEP(a, b, c, d, i0, k0, s0); \
     STEP(d, a, b, c, i1, k1, s1); \
     STEP(c, d, a, b, i2, k2, s2); \
     STEP(b, c, d, a, i3, k3, s3); \
-    sha_rounds(&sha, w, group)
+    sha_rounds(&pair->sha, pair->w, group)
 #define F_FOUR(group, i, k0, k1, k2, k3) \
     FOUR(F_STEP, group, i, k0, 7, i + 1, k1, 12, i + 2, k2, 17, i + 3, k3, 22)
 #define G_FOUR(group, i, k0, k1, k2, k3) \
@@ -104,46 +106,100 @@ SHA_TARGET static inline void sha_rounds(struct sha_registers *r, __m128i w[4], 
 #define I_FOUR(group, i, k0, k1, k2, k3) \
     FOUR(I_STEP, group, i, k0, 6, (i + 7) % 16, k1, 10, (i + 14) % 16, k2, 15, (i + 5) % 16, k3, 21)
 
+/* One block of each on its way: MD5's registers and words, SHA-256's registers and words. */
+struct pair {
+    uint32_t a, b, c, d;
+    uint32_t x[16];
+    struct sha_registers sha;
+    __m128i w[4];
+};
+
+SHA_TARGET static inline __attribute__((always_inline)) void first_round(struct pair *pair)
+{
+    uint32_t a = pair->a;
+    uint32_t b = pair->b;
+    uint32_t c = pair->c;
+    uint32_t d = pair->d;
+    F_FOUR(0, 0, 0xd76aa478, 0xe8c7b756, 0x242070db, 0xc1bdceee);
+    F_FOUR(1, 4, 0xf57c0faf, 0x4787c62a, 0xa8304613, 0xfd469501);
+    F_FOUR(2, 8, 0x698098d8, 0x8b44f7af, 0xffff5bb1, 0x895cd7be);
+    F_FOUR(3, 12, 0x6b901122, 0xfd987193, 0xa679438e, 0x49b40821);
+    pair->a = a;
+    pair->b = b;
+    pair->c = c;
+    pair->d = d;
+}
+
+SHA_TARGET static inline __attribute__((always_inline)) void second_round(struct pair *pair)
+{
+    uint32_t a = pair->a;
+    uint32_t b = pair->b;
+    uint32_t c = pair->c;
+    uint32_t d = pair->d;
+    G_FOUR(4, 1, 0xf61e2562, 0xc040b340, 0x265e5a51, 0xe9b6c7aa);
+    G_FOUR(5, 5, 0xd62f105d, 0x02441453, 0xd8a1e681, 0xe7d3fbc8);
+    G_FOUR(6, 9, 0x21e1cde6, 0xc33707d6, 0xf4d50d87, 0x455a14ed);
+    G_FOUR(7, 13, 0xa9e3e905, 0xfcefa3f8, 0x676f02d9, 0x8d2a4c8a);
+    pair->a = a;
+    pair->b = b;
+    pair->c = c;
+    pair->d = d;
+}
+
+SHA_TARGET static inline __attribute__((always_inline)) void third_round(struct pair *pair)
+{
+    uint32_t a = pair->a;
+    uint32_t b = pair->b;
+    uint32_t c = pair->c;
+    uint32_t d = pair->d;
+    H_FOUR(8, 5, 0xfffa3942, 0x8771f681, 0x6d9d6122, 0xfde5380c);
+    H_FOUR(9, 1, 0xa4beea44, 0x4bdecfa9, 0xf6bb4b60, 0xbebfbc70);
+    H_FOUR(10, 13, 0x289b7ec6, 0xeaa127fa, 0xd4ef3085, 0x04881d05);
+    H_FOUR(11, 9, 0xd9d4d039, 0xe6db99e5, 0x1fa27cf8, 0xc4ac5665);
+    pair->a = a;
+    pair->b = b;
+    pair->c = c;
+    pair->d = d;
+}
+
+SHA_TARGET static inline __attribute__((always_inline)) void fourth_round(struct pair *pair)
+{
+    uint32_t a = pair->a;
+    uint32_t b = pair->b;
+    uint32_t c = pair->c;
+    uint32_t d = pair->d;
+    I_FOUR(12, 0, 0xf4292244, 0x432aff97, 0xab9423a7, 0xfc93a039);
+    I_FOUR(13, 12, 0x655b59c3, 0x8f0ccc92, 0xffeff47d, 0x85845dd1);
+    I_FOUR(14, 8, 0x6fa87e4f, 0xfe2ce6e0, 0xa3014314, 0x4e0811a1);
+    I_FOUR(15, 4, 0xf7537e82, 0xbd3af235, 0x2ad7d2bb, 0xeb86d391);
+    pair->a = a;
+    pair->b = b;
+    pair->c = c;
+    pair->d = d;
+}
+
 SHA_TARGET static void both_blocks(uint32_t md5[4], uint32_t sha256[8], const uint8_t *at,
                                    size_t blocks)
 {
     const __m128i swap = _mm_set_epi64x(0x0c0d0e0f08090a0b, 0x0405060700010203);
     struct sha_registers sha = sha_load(sha256);
     for (; blocks > 0; blocks--, at += BLOCK) {
-        struct sha_registers before = sha;
-        uint32_t a = md5[0];
-        uint32_t b = md5[1];
-        uint32_t c = md5[2];
-        uint32_t d = md5[3];
-        uint32_t x[16];
-        __m128i w[4];
-        memcpy(x, at, sizeof x);
+        struct pair pair = {.a = md5[0], .b = md5[1], .c = md5[2], .d = md5[3], .sha = sha};
+        memcpy(pair.x, at, sizeof pair.x);
         for (int i = 0; i < 4; i++) {
-            w[i] = _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)(const void *)(at + 16 * i)),
-                                    swap);
+            __m128i words = _mm_loadu_si128((const __m128i *)(const void *)(at + 16 * i));
+            pair.w[i] = _mm_shuffle_epi8(words, swap);
         }
-        F_FOUR(0, 0, 0xd76aa478, 0xe8c7b756, 0x242070db, 0xc1bdceee);
-        F_FOUR(1, 4, 0xf57c0faf, 0x4787c62a, 0xa8304613, 0xfd469501);
-        F_FOUR(2, 8, 0x698098d8, 0x8b44f7af, 0xffff5bb1, 0x895cd7be);
-        F_FOUR(3, 12, 0x6b901122, 0xfd987193, 0xa679438e, 0x49b40821);
-        G_FOUR(4, 1, 0xf61e2562, 0xc040b340, 0x265e5a51, 0xe9b6c7aa);
-        G_FOUR(5, 5, 0xd62f105d, 0x02441453, 0xd8a1e681, 0xe7d3fbc8);
-        G_FOUR(6, 9, 0x21e1cde6, 0xc33707d6, 0xf4d50d87, 0x455a14ed);
-        G_FOUR(7, 13, 0xa9e3e905, 0xfcefa3f8, 0x676f02d9, 0x8d2a4c8a);
-        H_FOUR(8, 5, 0xfffa3942, 0x8771f681, 0x6d9d6122, 0xfde5380c);
-        H_FOUR(9, 1, 0xa4beea44, 0x4bdecfa9, 0xf6bb4b60, 0xbebfbc70);
-        H_FOUR(10, 13, 0x289b7ec6, 0xeaa127fa, 0xd4ef3085, 0x04881d05);
-        H_FOUR(11, 9, 0xd9d4d039, 0xe6db99e5, 0x1fa27cf8, 0xc4ac5665);
-        I_FOUR(12, 0, 0xf4292244, 0x432aff97, 0xab9423a7, 0xfc93a039);
-        I_FOUR(13, 12, 0x655b59c3, 0x8f0ccc92, 0xffeff47d, 0x85845dd1);
-        I_FOUR(14, 8, 0x6fa87e4f, 0xfe2ce6e0, 0xa3014314, 0x4e0811a1);
-        I_FOUR(15, 4, 0xf7537e82, 0xbd3af235, 0x2ad7d2bb, 0xeb86d391);
-        md5[0] += a;
-        md5[1] += b;
-        md5[2] += c;
-        md5[3] += d;
-        sha.abef = _mm_add_epi32(sha.abef, before.abef);
-        sha.cdgh = _mm_add_epi32(sha.cdgh, before.cdgh);
+        first_round(&pair);
+        second_round(&pair);
+        third_round(&pair);
+        fourth_round(&pair);
+        md5[0] += pair.a;
+        md5[1] += pair.b;
+        md5[2] += pair.c;
+        md5[3] += pair.d;
+        sha.abef = _mm_add_epi32(sha.abef, pair.sha.abef);
+        sha.cdgh = _mm_add_epi32(sha.cdgh, pair.sha.cdgh);
     }
     sha_store(sha, sha256);
 }

@@ -117,9 +117,10 @@ void fgw_store_look(void *storage, struct fgw_health *health)
     struct fgw_storage_stats stats;
     fgw_storage_stats(storage, &stats);
     fgw_health_set(health, "storage",
-                   stats.read_only ? "the store takes no writes after one that failed (see the log); "
-                                     "reads go on; check the disk, then restart"
-                                   : NULL);
+                   stats.read_only
+                       ? "the store takes no writes after one that failed (see the log); "
+                         "reads go on; check the disk, then restart"
+                       : NULL);
 }
 
 void fgw_store_add_status(struct fgw_storage *storage, json_t *status)
