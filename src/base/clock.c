@@ -1,6 +1,7 @@
 /* clock.c: see clock.h. */
 #include "base/clock.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -43,6 +44,13 @@ int64_t fgw_clock_wall_ms(void)
 uint64_t fgw_clock_thread_cpu_ns(void)
 {
     return read_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
+void fgw_clock_block_ms(uint32_t ms)
+{
+    struct timespec left = {.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000};
+    while (nanosleep(&left, &left) != 0 && errno == EINTR) {
+    }
 }
 
 void fgw_clock_set_wall_offset_ms(int64_t offset_ms)

@@ -12,6 +12,9 @@ uint64_t fgw_clock_boot_ms(void);
 int64_t fgw_clock_wall_ms(void);
 /* CPU time of the calling thread, in ns. */
 uint64_t fgw_clock_thread_cpu_ns(void);
+/* Blocks the calling thread: for threads of their own (committer, applier, care), never on a worker,
+ * where fgw_fiber_sleep_ms waits. */
+void fgw_clock_block_ms(uint32_t ms);
 /* For tests: added to every later reading. */
 void fgw_clock_set_wall_offset_ms(int64_t offset_ms);
 

@@ -23,6 +23,8 @@ static void make_call_options(struct fgw_kv *kv)
     kv->write = rocksdb_writeoptions_create();
     kv->write_synced = rocksdb_writeoptions_create();
     rocksdb_writeoptions_set_sync(kv->write_synced, 1);
+    rocksdb_writeoptions_set_no_slowdown(kv->write, 1); /* kv_write.c waits */
+    rocksdb_writeoptions_set_no_slowdown(kv->write_synced, 1);
 }
 
 static void close_db(struct fgw_kv *kv)

@@ -1,5 +1,8 @@
 /* kv_write.c: batches, sync, flush; see kv.h. */
+#include "base/clock.h"
 #include "kv/kv_internal.h"
+
+enum { STALL_WAIT_MS = 1 };
 
 struct fgw_kv_batch {
     struct fgw_kv *kv;
@@ -65,8 +68,10 @@ size_t fgw_kv_batch_bytes(const struct fgw_kv_batch *batch)
     return size;
 }
 
-enum fgw_err fgw_kv_batch_write(struct fgw_kv_batch *batch, bool sync, struct fgw_error *error)
+/* Once; FGW_ERR_AGAIN: flushes and compactions have to catch up first. */
+static enum fgw_err try_write(struct fgw_kv_batch *batch, bool sync, struct fgw_error *error)
 {
+    static const char STALL[] = "Result incomplete: "; /* as rocksdb::Status prints it */
     struct fgw_kv *kv = batch->kv;
     enum fgw_err err = fgw_kv_writable(kv, error);
     if (err != FGW_OK || !fgw_kv_enter(kv)) {
@@ -75,7 +80,24 @@ enum fgw_err fgw_kv_batch_write(struct fgw_kv_batch *batch, bool sync, struct fg
     char *status = NULL;
     rocksdb_write(kv->db, sync ? kv->write_synced : kv->write, batch->batch, &status);
     fgw_kv_leave(kv);
+    if (status != NULL && strncmp(status, STALL, sizeof STALL - 1) == 0) {
+        rocksdb_free(status);
+        return FGW_ERR_AGAIN;
+    }
     return fgw_kv_take_write_status(kv, status, error);
+}
+
+/* RocksDB does not wait for a stall itself (kv.c): it would do so at the head of its queue of writes,
+ * where its own recovery from a full disk, which is what ends the stall, waits behind it for ever
+ * (seen with 9.10). */
+enum fgw_err fgw_kv_batch_write(struct fgw_kv_batch *batch, bool sync, struct fgw_error *error)
+{
+    enum fgw_err err = try_write(batch, sync, error);
+    while (err == FGW_ERR_AGAIN) {
+        fgw_clock_block_ms(STALL_WAIT_MS);
+        err = try_write(batch, sync, error);
+    }
+    return err;
 }
 
 enum fgw_err fgw_kv_sync_wal(struct fgw_kv *kv, struct fgw_error *error)
