@@ -349,7 +349,11 @@ static void look_around(void *arg)
         if (fgw_clock_boot_ms() >= look_ms || atomic_exchange(&cluster->look, false)) {
             look_ms = look_again_ms(cluster);
             fgw_error_init(&error);
+            uint64_t number = atomic_fetch_add(&cluster->looks_begun, 1) + 1;
             enum fgw_err err = cluster_beats_read(cluster, &error);
+            if (err == FGW_OK) {
+                atomic_store(&cluster->looks_done, number);
+            }
             if (err == FGW_OK && cluster->options.storage != NULL) {
                 cluster_seen_others(cluster);
                 cluster_watch(cluster);

@@ -171,11 +171,13 @@ struct fgw_cluster {
     _Atomic uint64_t told_ms;       /* boot clock: when somebody asked for the stores */
     _Atomic uint64_t beats_read_ms; /* boot clock: when their beats were read last */
     _Atomic bool look;              /* they are to be read now */
-    _Atomic uint64_t map_known;     /* the highest version ever seen */
-    _Atomic uint64_t map_read_ms;   /* boot clock: when the read behind the map was sent */
-    _Atomic uint32_t sizes_wanted;  /* by buckets: bit n: sets of n members */
-    _Atomic bool sizes_lacking;     /* some of them are not there yet */
-    _Atomic bool reload;            /* somebody met a set that is not in the map */
+    _Atomic uint64_t looks_begun,
+        looks_done;                /* of the heartbeats; done: the last one that was read */
+    _Atomic uint64_t map_known;    /* the highest version ever seen */
+    _Atomic uint64_t map_read_ms;  /* boot clock: when the read behind the map was sent */
+    _Atomic uint32_t sizes_wanted; /* by buckets: bit n: sets of n members */
+    _Atomic bool sizes_lacking;    /* some of them are not there yet */
+    _Atomic bool reload;           /* somebody met a set that is not in the map */
     _Atomic uint64_t releases_kept;
     _Atomic uint64_t releases_followed;
     bool stopping; /* worker 0 only */

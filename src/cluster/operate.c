@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "cluster/cluster_internal.h"
 
-enum { NAME_LEAST = 8 };
+enum { NAME_LEAST = 8, LOOK_TRIES = 50, LOOK_WAIT_MS = 100 };
 #define TOLERATED 0.2
 
 enum fgw_err fgw_cluster_look(struct fgw_cluster *cluster, uint64_t wait_ms,
@@ -200,12 +200,26 @@ static enum fgw_err may_remove(const struct cluster_map *map, uint32_t index, bo
     return FGW_OK;
 }
 
+/* What stores said up to now is known afterwards, or not to be had. Only a process that runs has
+ * somebody who looks; fgw_cluster_look does it for the others. */
+static void look_now(struct fgw_cluster *cluster)
+{
+    uint64_t wanted = atomic_load(&cluster->looks_begun) + 1;
+    for (unsigned i = 0; i < LOOK_TRIES && cluster->running && !cluster->stopping &&
+                         atomic_load(&cluster->looks_done) < wanted;
+         i++) {
+        atomic_store(&cluster->look, true);
+        fgw_fiber_sleep_ms(LOOK_WAIT_MS);
+    }
+}
+
 enum fgw_err fgw_cluster_remove(struct fgw_cluster *cluster, const char *name, bool force,
                                 unsigned *out_lost, struct fgw_error *error)
 {
     struct cluster_map map;
     uint32_t index = 0;
     unsigned lost = 0;
+    look_now(cluster);
     enum fgw_err err = cluster_map_fresh(cluster, &map, error);
     if (err != FGW_OK) {
         return err;
