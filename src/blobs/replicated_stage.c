@@ -19,8 +19,8 @@ void fgw_stage_lane_failed(struct fgw_stage_lane *lane, enum fgw_err err,
                FGW_STORAGE_ID_SIZE);
     }
     FGW_REPLICATED_COUNT(lane->stage->replicated, members_failed);
-    fgw_log_warn("blobs", "a store has left a write: %s",
-                 error->message[0] != '\0' ? error->message : fgw_err_text(err));
+    fgw_log_warn("blobs", "a store has left a write (set of %u, %u needed): %s", stage->set.count,
+                 stage->set.needed, error->message[0] != '\0' ? error->message : fgw_err_text(err));
     fgw_member_report(&lane->member, err, NULL);
 }
 
