@@ -1,4 +1,4 @@
-/* cql_metrics.c: see cql_metrics.h; docs/guide/metrics.md names each. */
+/* cql_metrics.c: see cql_metrics.h; docs/guide/database.md names each. */
 #include "bin/cql_metrics.h"
 
 #include <inttypes.h>

@@ -1,6 +1,7 @@
 """Fixtures of the cluster tests: those of tests/lib/fixtures.py, and a cluster.
 
 cluster         three storage nodes and two proxies, shared by a module; whole again for each test
+bucket          one of the test's own in `cluster`, known to all proxies
 small           a cluster of its own for each test: two proxies and as many nodes as it is marked with
 """
 import hashlib
@@ -80,3 +81,15 @@ def small(request, cassandra, tmp_path):
         log = member.log_path.read_text(encoding="utf-8", errors="replace")
         for word in ("Sanitizer", "runtime error:", "check failed"):
             assert word not in log, member.log_tail(80)
+
+
+@pytest.fixture
+def bucket(cluster, request):
+    """A bucket of the test's own that all proxies know."""
+    name = "b-" + hashlib.sha256(request.node.nodeid.encode()).hexdigest()[:20]
+    assert cluster.proxies[0].request("PUT", f"/{name}").status == 200
+    for proxy in cluster.proxies:
+        for _ in range(50):
+            if proxy.request("GET", f"/{name}?location").status == 200:
+                break
+    return name

@@ -81,17 +81,6 @@ class Transfer:
         return answer.status, digest.digest(), size
 
 
-@pytest.fixture
-def bucket(cluster, request):
-    name = "large-" + hashlib.sha256(request.node.name.encode()).hexdigest()[:20]
-    assert cluster.proxies[0].request("PUT", f"/{name}").status == 200
-    for proxy in cluster.proxies:  # known to all processes
-        for _ in range(50):
-            if proxy.request("GET", f"/{name}?location").status == 200:
-                break
-    return name
-
-
 def sum_of(cluster, name):
     return sum(proxy.metrics()[name] for proxy in cluster.proxies)
 

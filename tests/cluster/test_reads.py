@@ -1,21 +1,9 @@
 """Reads while a store is slow or wrong: the client sees neither."""
-import hashlib
 import time
 
 import pytest
 
 MIB = 1024 * 1024
-
-
-@pytest.fixture
-def bucket(cluster, request):
-    name = "r-" + hashlib.sha256(request.node.name.encode()).hexdigest()[:20]
-    assert cluster.proxies[0].request("PUT", f"/{name}").status == 200
-    for proxy in cluster.proxies:
-        for _ in range(50):
-            if proxy.request("GET", f"/{name}?location").status == 200:
-                break
-    return name
 
 
 @pytest.mark.full  # on a busy machine the usual latency hides the stall

@@ -53,17 +53,6 @@ def copies_are_whole(cluster, target, body, gone):
             away.resume()
 
 
-@pytest.fixture
-def bucket(cluster, request):
-    name = "u-" + hashlib.sha256(request.node.name.encode()).hexdigest()[:20]
-    assert cluster.proxies[0].request("PUT", f"/{name}").status == 200
-    for proxy in cluster.proxies:  # known to all processes
-        for _ in range(50):
-            if proxy.request("GET", f"/{name}?location").status == 200:
-                break
-    return name
-
-
 @pytest.mark.parametrize("how", ["kill", "pause"])
 @pytest.mark.parametrize("index", [0, 1, 2])
 def test_a_node_is_lost_in_the_middle_of_a_put(cluster, bucket, rng, how, index):
