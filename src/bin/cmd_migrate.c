@@ -286,6 +286,20 @@ static int choose_keyspaces(struct session *session)
 
 /* -- running ---------------------------------------------------------------------------------------- */
 
+/* In slices: who is asked to stop does so soon. */
+static enum fgw_err wait_ready(struct session *session, uint64_t limit, struct fgw_error *error)
+{
+    enum { SLICE_MS = 300 };
+    for (;;) {
+        uint64_t until = fgw_loop_now_ms(fgw_loop_current()) + SLICE_MS;
+        until = until < limit ? until : limit;
+        enum fgw_err err = fgw_cql_client_wait_ready(session->run.client, until, error);
+        if (err != FGW_ERR_TIMEOUT || until == limit || fgw_schema_stop_requested(NULL)) {
+            return err;
+        }
+    }
+}
+
 /* A fresh Cassandra refuses its first role for some 100 ms after it answers. */
 static enum fgw_err connect_database(struct session *session, struct fgw_error *error)
 {
@@ -296,7 +310,7 @@ static enum fgw_err connect_database(struct session *session, struct fgw_error *
     enum fgw_err err = FGW_OK;
     do {
         bool again = err == FGW_ERR_ACCESS_DENIED;
-        err = fgw_cql_client_wait_ready(session->run.client, limit, error);
+        err = wait_ready(session, limit, error);
         if (again && err != FGW_OK && err != FGW_ERR_ACCESS_DENIED) {
             *error = denied; /* out of time: the refusal is what matters */
             return FGW_ERR_ACCESS_DENIED;
@@ -348,7 +362,11 @@ static void run_session(void *arg)
     fgw_error_init(&error);
     session->run.client = fgw_cql_client_new(fgw_loop_current(), session->cql);
     enum fgw_err err = connect_database(session, &error);
-    if (err != FGW_OK) {
+    if (err == FGW_ERR_TIMEOUT && fgw_schema_stop_requested(NULL)) {
+        (void)fprintf(stderr, "asked to stop while waiting for the database: %s\n",
+                      fgw_error_message(&error));
+        session->exit_code = (int)FGW_MIGRATE_EXIT_PENDING;
+    } else if (err != FGW_OK) {
         cannot_connect(session, err, &error);
     } else {
         session->exit_code = choose_keyspaces(session);

@@ -437,6 +437,11 @@ uint16_t fgw_cql_pin_port(const struct fgw_cql_pin *pin)
     return pin->conn->node->contact.port;
 }
 
+void fgw_cql_pin_break(struct fgw_cql_pin *pin)
+{
+    fgw_cql_conn_close(pin->conn, FGW_ERR_CANCELLED, "given up");
+}
+
 void fgw_cql_pin_free(struct fgw_cql_pin *pin)
 {
     if (pin != NULL) {

@@ -133,6 +133,8 @@ enum fgw_err fgw_cql_pin_new(struct fgw_cql_client *client, uint64_t deadline_ms
 bool fgw_cql_pin_alive(const struct fgw_cql_pin *pin);
 /* "10.0.0.1:9042". */
 const char *fgw_cql_pin_node(const struct fgw_cql_pin *pin);
+/* Ends the connection: what is on its way on it stays without an answer. */
+void fgw_cql_pin_break(struct fgw_cql_pin *pin);
 /* Takes NULL. */
 void fgw_cql_pin_free(struct fgw_cql_pin *pin);
 

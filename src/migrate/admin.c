@@ -197,7 +197,10 @@ static enum fgw_migrate_exit watch(struct fgw_migrate_engine *e,
         struct fgw_migrate_lock_row now;
         bool found = false;
         fgw_migrate_sleep(e, timing->poll_ms);
-        enum fgw_migrate_exit exit = read_lock(e, &now, &found);
+        enum fgw_migrate_exit exit = fgw_migrate_stop(e);
+        if (exit == FGW_MIGRATE_EXIT_OK) {
+            exit = read_lock(e, &now, &found);
+        }
         if (exit != FGW_MIGRATE_EXIT_OK) {
             return exit;
         }

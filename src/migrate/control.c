@@ -109,7 +109,10 @@ static enum fgw_migrate_exit ensure_table(struct fgw_migrate_engine *e,
     const char *diff_seen = NULL;
     for (unsigned turn = 0;; turn++) {
         struct fgw_migrate_table *table = NULL;
-        enum fgw_migrate_exit exit = fgw_migrate_look(e, statement->table, turn, &table);
+        enum fgw_migrate_exit exit = fgw_migrate_stop(e);
+        if (exit == FGW_MIGRATE_EXIT_OK) {
+            exit = fgw_migrate_look(e, statement->table, turn, &table);
+        }
         if (exit != FGW_MIGRATE_EXIT_OK) {
             return exit;
         }
@@ -167,6 +170,10 @@ static enum fgw_migrate_exit ensure_lock_row(struct fgw_migrate_engine *e)
         }
         if (fgw_migrate_now(e) - began > e->options.timing.wait_limit_ms) {
             return fgw_migrate_refused(e, "making the lock row", &answer);
+        }
+        enum fgw_migrate_exit exit = fgw_migrate_stop(e);
+        if (exit != FGW_MIGRATE_EXIT_OK) {
+            return exit;
         }
         if (answer.class != FGW_MIGRATE_OK) {
             fgw_migrate_sleep_about(e, e->options.timing.poll_ms);

@@ -18,7 +18,8 @@ enum {
     AGREEMENT_AGAIN_MS = 2000,
     AGREEMENT_POLL_MS = 100,
     SLEEP_SLICE_MS = 200,
-    STOPPING_SLICE_MS = 10
+    STOPPING_SLICE_MS = 10,
+    STOPPING_PATIENCE_MS = 5000
 };
 
 struct fgw_migrate_answer fgw_port_ok(void)
@@ -90,6 +91,55 @@ static enum fgw_err hold_pin(struct fgw_migrate_port *port, struct fgw_error *er
                            fgw_loop_now_ms(fgw_loop_current()) + PIN_TIMEOUT_MS, &port->pin, error);
 }
 
+static bool stop_requested(void *context)
+{
+    struct fgw_migrate_port *port = context;
+    return port->options.stop_requested != NULL &&
+           port->options.stop_requested(port->options.stop_context);
+}
+
+/* -- a statement that nobody answers does not keep a process from ending ------------------------ */
+
+struct watch {
+    struct fgw_migrate_port *port;
+    struct fgw_wait over;  /* the statement was answered */
+    struct fgw_wait ended; /* this fiber */
+};
+
+static void watch_main(void *arg)
+{
+    struct watch *watch = arg;
+    uint64_t patience_ms = 0;
+    for (;;) {
+        uint64_t now_ms = fgw_loop_now_ms(fgw_loop_current());
+        if (fgw_wait_until(&watch->over, now_ms + SLEEP_SLICE_MS) == FGW_OK) {
+            break;
+        }
+        patience_ms += stop_requested(watch->port) ? SLEEP_SLICE_MS : 0;
+        if (patience_ms >= STOPPING_PATIENCE_MS) {
+            fgw_cql_pin_break(watch->port->pin);
+        }
+    }
+    fgw_wait_signal(&watch->ended);
+}
+
+/* DDL on the worker's connection. Asked to stop, it waits a little longer for the answer: without one
+ * the outcome is unknown, which the journal and the next look at the catalog settle. */
+static enum fgw_err send_watched(struct fgw_migrate_port *port, const char *text,
+                                 const struct fgw_cql_options *options,
+                                 struct fgw_cql_result **out_result, struct fgw_error *error)
+{
+    struct watch watch = {.port = port};
+    fgw_wait_init(&watch.over, 1);
+    fgw_wait_init(&watch.ended, 1);
+    fgw_fiber_spawn(fgw_loop_current(), watch_main, &watch);
+    enum fgw_err err =
+        fgw_cql_query(port->options.client, text, FGW_CQL_DDL, options, out_result, error);
+    fgw_wait_signal(&watch.over);
+    fgw_wait_for(&watch.ended);
+    return err;
+}
+
 struct fgw_migrate_answer fgw_port_ask(struct fgw_migrate_port *port,
                                        const struct port_question *question, struct fgw_buf *text,
                                        struct fgw_cql_result **out_result)
@@ -111,7 +161,9 @@ struct fgw_migrate_answer fgw_port_ask(struct fgw_migrate_port *port,
         options.deadline_ms =
             fgw_loop_now_ms(fgw_loop_current()) + (limit_ms == 0 ? DDL_TIMEOUT_MS : limit_ms);
     }
-    if (err == FGW_OK) {
+    if (err == FGW_OK && question->kind == FGW_CQL_DDL && options.pin != NULL) {
+        err = send_watched(port, (const char *)text->ptr, &options, &result, &error);
+    } else if (err == FGW_OK) {
         err = fgw_cql_query(port->options.client, (const char *)text->ptr, question->kind, &options,
                             &result, &error);
     }
@@ -271,13 +323,6 @@ static int64_t now_wall_ms(void *context)
 {
     (void)context;
     return fgw_clock_wall_ms();
-}
-
-static bool stop_requested(void *context)
-{
-    struct fgw_migrate_port *port = context;
-    return port->options.stop_requested != NULL &&
-           port->options.stop_requested(port->options.stop_context);
 }
 
 /* In slices: who is asked to stop does so soon. Never without a pause: a loop that waits for another

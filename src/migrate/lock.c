@@ -176,6 +176,16 @@ enum fgw_migrate_exit fgw_migrate_lost(struct fgw_migrate_engine *e)
     return FGW_MIGRATE_EXIT_LOST;
 }
 
+enum fgw_migrate_exit fgw_migrate_stop(struct fgw_migrate_engine *e)
+{
+    if (!e->ops->stop_requested(e->context)) {
+        return FGW_MIGRATE_EXIT_OK;
+    }
+    fgw_migrate_note(e, "asked to stop: stopping between two steps; `%s` goes on from here",
+                     fgw_migrate_command(e, "up"));
+    return FGW_MIGRATE_EXIT_PENDING;
+}
+
 enum fgw_migrate_exit fgw_migrate_held(struct fgw_migrate_engine *e)
 {
     e->ops->guard(e->context);
@@ -184,15 +194,7 @@ enum fgw_migrate_exit fgw_migrate_held(struct fgw_migrate_engine *e)
     }
     bool lost = e->lease.lost;
     e->ops->unguard(e->context);
-    if (lost) {
-        return fgw_migrate_lost(e);
-    }
-    if (e->ops->stop_requested(e->context)) {
-        fgw_migrate_note(e, "asked to stop: stopping between two steps; `%s` goes on from here",
-                         fgw_migrate_command(e, "up"));
-        return FGW_MIGRATE_EXIT_PENDING;
-    }
-    return FGW_MIGRATE_EXIT_OK;
+    return lost ? fgw_migrate_lost(e) : fgw_migrate_stop(e);
 }
 
 enum fgw_migrate_exit fgw_migrate_outwait(struct fgw_migrate_engine *e)
@@ -498,7 +500,10 @@ void fgw_migrate_release(struct fgw_migrate_engine *e)
     e->ops->unguard(e->context);
     e->ops->join_task(e->context);
     e->lease.held = false;
-    if (!e->lease.lost) {
+    if (e->lease.in_doubt) {
+        fgw_migrate_note(e, "a DROP without an answer may still come: the lock is left to end by "
+                            "itself, so that whoever takes it over waits for that");
+    } else if (!e->lease.lost) {
         release_row(e);
     }
     fgw_migrate_point(e, FGW_MIGRATE_AT_RELEASED);

@@ -13,6 +13,7 @@ struct fgw_migrate_lease {
     bool lost;
     bool stopping;
     bool unreachable;       /* lost because nothing answered in time */
+    bool in_doubt;          /* stopped while a DROP may still come: not released */
     bool taken_over;        /* from a holder that did not release */
     bool taken_destructive; /* whose last step was a repair's or a DROP */
     uint64_t acquired_at_ms;
@@ -99,6 +100,8 @@ enum fgw_migrate_exit fgw_migrate_renew(struct fgw_migrate_engine *e, enum fgw_m
 /* LOST, PENDING (stop requested) or OK; asked before every write. */
 enum fgw_migrate_exit fgw_migrate_held(struct fgw_migrate_engine *e);
 enum fgw_migrate_exit fgw_migrate_lost(struct fgw_migrate_engine *e);
+/* PENDING, with a note, once the process was asked to stop. */
+enum fgw_migrate_exit fgw_migrate_stop(struct fgw_migrate_engine *e);
 void fgw_migrate_release(struct fgw_migrate_engine *e);
 /* After a takeover: until no statement of the old holder can be in flight any more. */
 enum fgw_migrate_exit fgw_migrate_outwait(struct fgw_migrate_engine *e);

@@ -341,7 +341,12 @@ static enum fgw_migrate_exit cure_control(struct fgw_migrate_engine *e,
             uint64_t until = fgw_migrate_now(e) + e->options.timing.ddl_timeout_ms;
             while (fgw_migrate_now(e) < until && cure != NULL) {
                 fgw_migrate_sleep_about(e, e->options.timing.poll_ms);
-                exit = look_at_control(e, want, &cure);
+                exit = fgw_migrate_stop(e);
+                if (exit == FGW_MIGRATE_EXIT_OK) {
+                    exit = look_at_control(e, want, &cure);
+                } else if (e->lease.held && strncmp(cure, "DROP", 4) == 0) {
+                    e->lease.in_doubt = true;
+                }
                 if (exit != FGW_MIGRATE_EXIT_OK) {
                     return exit;
                 }
