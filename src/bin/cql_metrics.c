@@ -6,24 +6,19 @@
 #include "console/metrics.h"
 #include "cql/stats.h"
 
-static void head(struct fgw_buf *out, const char *name, const char *type, const char *help)
-{
-    (void)fgw_buf_appendf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
-}
-
 static void write_requests(const struct fgw_cql_counters *counters, struct fgw_buf *out)
 {
     static const char *const KINDS[FGW_CQL_REQUEST_KINDS] = {
         [FGW_CQL_READ] = "read",           [FGW_CQL_WRITE] = "write",
         [FGW_CQL_LWT] = "conditional",     [FGW_CQL_DDL] = "ddl",
         [FGW_CQL_REQUEST_BATCH] = "batch", [FGW_CQL_REQUEST_PREPARE] = "prepare"};
-    head(out, "fgw_cql_requests_total", "counter", "Requests sent to the database.");
+    fgw_metrics_family(out, "fgw_cql_requests_total", "counter", "Requests sent to the database.");
     for (size_t i = 0; i < FGW_CQL_REQUEST_KINDS; i++) {
         (void)fgw_buf_appendf(out, "fgw_cql_requests_total{kind=\"%s\"} %" PRIu64 "\n", KINDS[i],
                               counters->requests[i]);
     }
-    head(out, "fgw_cql_errors_total", "counter",
-         "Error answers of the database, by what they mean.");
+    fgw_metrics_family(out, "fgw_cql_errors_total", "counter",
+                       "Error answers of the database, by what they mean.");
     for (size_t i = 0; i < FGW_CQL_CLASSES; i++) {
         (void)fgw_buf_appendf(out, "fgw_cql_errors_total{class=\"%s\"} %" PRIu64 "\n",
                               fgw_cql_class_name((enum fgw_cql_class)i), counters->errors[i]);
@@ -34,8 +29,8 @@ static void write_latency(const struct fgw_cql_counters *counters, struct fgw_bu
 {
     static const char NAME[] = "fgw_cql_call_duration_seconds";
     uint64_t running = 0;
-    head(out, NAME, "histogram",
-         "Calls from their start to their outcome, waiting and retries included.");
+    fgw_metrics_family(out, NAME, "histogram",
+                       "Calls from their start to their outcome, waiting and retries included.");
     for (size_t i = 0; i < FGW_CQL_LATENCY_BUCKETS; i++) {
         running += counters->latency[i];
         if (i + 1 < FGW_CQL_LATENCY_BUCKETS) {
@@ -69,7 +64,7 @@ static void write_counters(const struct fgw_cql_counters *counters, struct fgw_b
 
 #define EACH_NODE(stats_, out_, name_, type_, help_, value_) \
     do { \
-        head((out_), (name_), (type_), (help_)); \
+        fgw_metrics_family((out_), (name_), (type_), (help_)); \
         for (size_t i_ = 0; i_ < (stats_)->node_count; i_++) { \
             const struct fgw_cql_stats_node *at = &(stats_)->nodes[i_]; \
             (void)fgw_buf_appendf((out_), "%s{node=\"%s\"} %" PRIu64 "\n", (name_), at->name, \

@@ -6,6 +6,8 @@
 #include <pthread.h>
 #include <stdio.h>
 
+#include "console/metrics.h"
+
 enum { KEYSPACES_MAX = 2, NAME_SIZE = 64 };
 
 struct figures {
@@ -70,11 +72,6 @@ void fgw_schema_metrics_note(const struct fgw_migrate_report *report, unsigned s
     (void)pthread_mutex_unlock(&table.lock);
 }
 
-static void head(struct fgw_buf *out, const char *name, const char *type, const char *help)
-{
-    (void)fgw_buf_appendf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
-}
-
 struct copy {
     struct figures items[KEYSPACES_MAX];
     size_t count;
@@ -82,7 +79,7 @@ struct copy {
 
 #define EACH(copy_, out_, name_, type_, help_, format_, value_) \
     do { \
-        head((out_), (name_), (type_), (help_)); \
+        fgw_metrics_family((out_), (name_), (type_), (help_)); \
         for (size_t i_ = 0; i_ < (copy_)->count; i_++) { \
             const struct figures *at = &(copy_)->items[i_]; \
             (void)fgw_buf_appendf((out_), "%s{keyspace=\"%s\",set=\"%s\"} " format_ "\n", (name_), \

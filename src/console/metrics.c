@@ -9,8 +9,9 @@
 
 enum { BUCKETS = 16, CODES_MAX = 64, WRITERS_MAX = 16 };
 
-static const uint64_t BOUNDS_US[BUCKETS] = {50,    100,   250,    500,    1000,   2500,    5000,    10000,
-                                            25000, 50000, 100000, 250000, 500000, 1000000, 2500000, 10000000};
+static const uint64_t BOUNDS_US[BUCKETS] = {50,     100,     250,     500,     1000,   2500,
+                                            5000,   10000,   25000,   50000,   100000, 250000,
+                                            500000, 1000000, 2500000, 10000000};
 
 /* Written by one thread, read by any: relaxed atomics. */
 typedef _Atomic uint64_t counter;
@@ -145,11 +146,16 @@ void fgw_metrics_register(struct fgw_metrics *metrics, fgw_metrics_writer *write
     metrics->writers[metrics->writer_count++].context = context;
 }
 
+void fgw_metrics_family(struct fgw_buf *out, const char *name, const char *type, const char *help)
+{
+    (void)fgw_buf_appendf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
 static void sample(struct fgw_buf *out, const char *name, const char *help, const char *type,
                    uint64_t value)
 {
-    (void)fgw_buf_appendf(out, "# HELP %s %s\n# TYPE %s %s\n%s %" PRIu64 "\n", name, help, name,
-                          type, name, value);
+    fgw_metrics_family(out, name, type, help);
+    (void)fgw_buf_appendf(out, "%s %" PRIu64 "\n", name, value);
 }
 
 void fgw_metrics_gauge(struct fgw_buf *out, const char *name, const char *help, uint64_t value)
@@ -199,8 +205,10 @@ static void render_requests(const struct fgw_metrics *metrics, struct fgw_buf *o
 static void render_latency(const struct fgw_metrics *metrics, struct fgw_buf *out)
 {
     static const char NAME[] = "fgw_s3_request_duration_seconds";
-    (void)fgw_buf_appendf(out, "# HELP %s From the first byte of the head to the end of the answer.\n"
-                               "# TYPE %s histogram\n", NAME, NAME);
+    (void)fgw_buf_appendf(out,
+                          "# HELP %s From the first byte of the head to the end of the answer.\n"
+                          "# TYPE %s histogram\n",
+                          NAME, NAME);
     for (size_t i = 0; i < metrics->operation_count; i++) {
         struct operation_counters sum;
         uint64_t total = 0;
@@ -222,7 +230,8 @@ static void render_latency(const struct fgw_metrics *metrics, struct fgw_buf *ou
                               operation, total);
         (void)fgw_buf_appendf(out, "%s_sum{operation=\"%s\"} %.6f\n", NAME, operation,
                               (double)get(&sum.duration_ns) / 1e9);
-        (void)fgw_buf_appendf(out, "%s_count{operation=\"%s\"} %" PRIu64 "\n", NAME, operation, total);
+        (void)fgw_buf_appendf(out, "%s_count{operation=\"%s\"} %" PRIu64 "\n", NAME, operation,
+                              total);
     }
 }
 

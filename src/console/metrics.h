@@ -15,7 +15,7 @@ struct fgw_metrics *fgw_metrics_new(unsigned workers, const char *const *operati
 void fgw_metrics_free(struct fgw_metrics *metrics);
 
 struct fgw_metrics_request {
-    const char *operation;  /* one of the names given, or anything else: "Unknown" */
+    const char *operation; /* one of the names given, or anything else: "Unknown" */
     int status;
     const char *error_code; /* static string or NULL */
     uint64_t duration_ns;
@@ -31,7 +31,8 @@ typedef void fgw_metrics_writer(void *context, struct fgw_buf *out);
 void fgw_metrics_register(struct fgw_metrics *metrics, fgw_metrics_writer *writer, void *context);
 void fgw_metrics_render(struct fgw_metrics *metrics, struct fgw_buf *out);
 
-/* One sample with HELP and TYPE lines: for writers. */
+/* For writers: the HELP and TYPE lines before the samples of a name; and both with one sample. */
+void fgw_metrics_family(struct fgw_buf *out, const char *name, const char *type, const char *help);
 void fgw_metrics_gauge(struct fgw_buf *out, const char *name, const char *help, uint64_t value);
 void fgw_metrics_counter(struct fgw_buf *out, const char *name, const char *help, uint64_t value);
 

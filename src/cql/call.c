@@ -145,6 +145,10 @@ static enum fgw_err run_tries(struct cql_run *run, struct fgw_cql_result **out_r
             return fgw_error_set(error, FGW_ERR_TOO_LARGE, "%s: the request exceeds %d bytes",
                                  run->statement->name, FGW_CQL_REQUEST_MAX);
         }
+        if (fgw_loop_now_ms(run->client->loop) >= run->deadline_ms) {
+            return fgw_error_set(error, FGW_ERR_TIMEOUT, "%s: out of time before it was sent",
+                                 run->statement->name);
+        }
         err = take_conn(run, &conn, error);
         if (err != FGW_OK) {
             return err;
@@ -173,6 +177,17 @@ static enum fgw_err run_tries(struct cql_run *run, struct fgw_cql_result **out_r
 
 /* -- a run ------------------------------------------------------------------------------------ */
 
+/* No later than what the calling fiber does must have ended. */
+static uint64_t deadline_of(const struct fgw_cql_client *client,
+                            const struct fgw_cql_options *options)
+{
+    uint64_t deadline_ms = options->deadline_ms != 0
+                               ? options->deadline_ms
+                               : fgw_loop_now_ms(client->loop) + client->config->timeout_ms;
+    uint64_t limit_ms = fgw_fiber_deadline();
+    return limit_ms != 0 && limit_ms < deadline_ms ? limit_ms : deadline_ms;
+}
+
 static void run_init(struct cql_run *run, struct fgw_cql_client *client,
                      const struct fgw_cql_statement *statement, bool prepared,
                      const struct fgw_cql_options *options)
@@ -189,9 +204,7 @@ static void run_init(struct cql_run *run, struct fgw_cql_client *client,
         .consistency =
             options->consistency != 0 ? options->consistency : client->config->consistency,
         .pin = options->pin,
-        .deadline_ms = options->deadline_ms != 0
-                           ? options->deadline_ms
-                           : fgw_loop_now_ms(client->loop) + client->config->timeout_ms,
+        .deadline_ms = deadline_of(client, options),
     };
     /* a conditional statement is never repeated on its own, whatever its flags say */
     run->repeatable = run->repeatable && statement->kind != FGW_CQL_LWT;

@@ -50,7 +50,7 @@ struct fgw_fiber {
     uint8_t *stack; /* mapping: guard page, then STACK_SIZE */
     fgw_fiber_fn *fn;
     void *arg;
-    void *user;
+    uint64_t deadline_ms;
     bool finished;
 #ifdef FIBER_ASAN
     void *fake_stack;
@@ -75,15 +75,15 @@ struct fgw_fiber *fgw_fiber_self(void)
     return running;
 }
 
-void fgw_fiber_set_user(void *user)
+void fgw_fiber_set_deadline(uint64_t deadline_ms)
 {
     FGW_CHECK(running != NULL);
-    running->user = user;
+    running->deadline_ms = deadline_ms;
 }
 
-void *fgw_fiber_user(void)
+uint64_t fgw_fiber_deadline(void)
 {
-    return running == NULL ? NULL : running->user;
+    return running == NULL ? 0 : running->deadline_ms;
 }
 
 /* Back to the loop; returns when the fiber is resumed. */
@@ -210,7 +210,7 @@ void fgw_fiber_spawn(struct fgw_loop *loop, fgw_fiber_fn *fn, void *arg)
     fiber->loop = loop;
     fiber->fn = fn;
     fiber->arg = arg;
-    fiber->user = NULL;
+    fiber->deadline_ms = 0;
     fiber->finished = false;
     fiber->context = make_fcontext(fiber->stack + GUARD_SIZE + STACK_SIZE, STACK_SIZE, enter_first);
 #ifdef FIBER_TSAN
@@ -387,8 +387,7 @@ void fgw_gate_leave(struct fgw_gate *gate, uint64_t units)
     FGW_CHECK(gate->used >= units);
     gate->used -= units;
     while (!fgw_list_empty(&gate->waiting)) {
-        struct gate_waiter *next =
-            FGW_CONTAINER_OF(gate->waiting.next, struct gate_waiter, node);
+        struct gate_waiter *next = FGW_CONTAINER_OF(gate->waiting.next, struct gate_waiter, node);
         if (gate->limit - gate->used < next->units) {
             return;
         }

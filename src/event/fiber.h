@@ -23,10 +23,10 @@ struct fgw_fiber *fgw_fiber_self(void);
 /* Lets other fibers and events of the loop go first. */
 void fgw_fiber_yield(void);
 void fgw_fiber_sleep_ms(uint64_t delay_ms);
-/* A slot of the running fiber for the layer that spawned it (e.g. counters of one request);
- * NULL at first. */
-void fgw_fiber_set_user(void *user);
-void *fgw_fiber_user(void);
+/* When what the running fiber does must have ended (fgw_loop_now_ms clock; 0, as at first: never), for
+ * layers below that wait. Whoever sets it puts back what was there. */
+void fgw_fiber_set_deadline(uint64_t deadline_ms);
+uint64_t fgw_fiber_deadline(void);
 
 /* Runs fn(arg) in a fiber on a loop of its own until it returns: for command line verbs and tests. */
 void fgw_fiber_run_alone(fgw_fiber_fn *fn, void *arg);

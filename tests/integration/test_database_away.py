@@ -173,6 +173,32 @@ def test_database_hangs(cassandra, tmp_path, rng):
         cassandra.drop_keyspace(server.settings["FGW_CQL_KEYSPACE"])
 
 
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("done", [True, False], ids=["done", "not_done"])
+def test_write_without_answers_has_one_deadline(cassandra, tmp_path, rng, done):
+    """Twice FGW_CQL_TIMEOUT over all statements of a write: two without an answer, and no third."""
+    with ycql_proxy.YcqlProxy(cassandra.address, rng.randrange(2**31)) as proxy:
+        server = serving(proxy.address, tmp_path, FGW_CQL_TIMEOUT="2s")
+        try:
+            wait_until_all_pass(server)
+            proxy.arm("lost" if done else "held", 100, r"(INSERT INTO|UPDATE) \S*\.objects\b")
+            for key in (f"one-deadline-{i}" for i in range(100)):
+                answer = server.raw("PUT", f"/{BUCKET}/{key}", body=b"x")
+                assert answer.status == 503
+                if proxy.counts["lost"] + proxy.counts["held"] > 0:
+                    break  # else the machine was slow before it came to that
+            assert answer.headers.get("Retry-After") is not None
+            assert b"not known whether the operation took effect" in answer.body
+            assert 1 <= proxy.counts["lost"] + proxy.counts["held"] <= 2
+            proxy.disarm()
+            wait_until_all_pass(server)
+            assert server.raw("GET", f"/{BUCKET}/{key}").status == (200 if done else 404)
+            server.check()
+        finally:
+            server.stop()
+            cassandra.drop_keyspace(server.settings["FGW_CQL_KEYSPACE"])
+
+
 def seconds_of(results):
     """Median, 90 % and longest of their durations, for people who look."""
     times = sorted(result[1] for result in results)

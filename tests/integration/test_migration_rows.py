@@ -21,6 +21,24 @@ from migration_world import migrated, migrated_world, world  # noqa: F401
 pytestmark = [pytest.mark.slow, pytest.mark.full, pytest.mark.timeout(400)]
 
 
+def started_until(world, proxy, fault, statement):
+    """A db-init whose first statement of this kind is `held` before, or `lost` behind the database."""
+    proxy.arm(fault, 1, statement)
+    process = start_all(world, 1, "db-init")[0]
+    end = time.monotonic() + 200
+    while proxy.counts[fault] == 0:
+        assert time.monotonic() < end and process.poll() is None
+        time.sleep(0.02)
+    return process
+
+
+def killed_at(world, proxy, fault, statement):
+    process = started_until(world, proxy, fault, statement)
+    time.sleep(0.5)
+    process.kill()
+    process.communicate()
+
+
 # -- row 2 --------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("table", ["schema_migrations", "fgw_schema_lock", "fgw_schema_state",
@@ -31,16 +49,9 @@ def test_row02_killed_while_making_control_tables(cassandra, rng, table, answere
     with ycql_proxy.YcqlProxy(cassandra.address, rng.randrange(2**31)) as proxy:
         world = World(cassandra, proxy.address)
         try:
-            proxy.arm("lost" if answered else "held", 1, rf"CREATE TABLE [^(]*{table}\b")
-            process = start_all(world, 1, "db-init")[0]
-            end = time.monotonic() + 200
-            while proxy.counts["lost"] + proxy.counts["held"] == 0:
-                assert time.monotonic() < end and process.poll() is None
-                time.sleep(0.02)
-            time.sleep(0.5)
-            process.kill()
-            process.communicate()
-            world.run("db-init")
+            killed_at(world, proxy, "lost" if answered else "held",
+                      rf"CREATE TABLE [^(]*{table}\b")
+            world.run("db-init", timeout=200)
             world.verify()
             assert world.mirror() == [(LAST, False)]
         finally:
@@ -65,15 +76,7 @@ def test_row01_killed_at_each_step(cassandra, rng, step, answered):
         try:
             world.legacy([MULTIHASH, OBJECTS], 1754293669, True)
             world.cql("INSERT INTO {k}.S3Objects (bucket, key, cid) VALUES ('b', 'k', 'c')")
-            proxy.arm("lost" if answered else "held", 1, STEPS[step])
-            process = start_all(world, 1, "db-init")[0]
-            end = time.monotonic() + 100
-            while proxy.counts["lost"] + proxy.counts["held"] == 0:
-                assert time.monotonic() < end and process.poll() is None
-                time.sleep(0.02)
-            time.sleep(0.5)
-            process.kill()
-            process.communicate()
+            killed_at(world, proxy, "lost" if answered else "held", STEPS[step])
             world.run("db-init", timeout=200)
             world.verify()
             assert world.json("db-init")["keyspaces"][0]["applied"] == 0
@@ -313,12 +316,7 @@ def test_row35_unlock_of_a_live_holder(cassandra, rng):
         world = World(cassandra, proxy.address)
         try:
             # its next statement takes a while: the lease is renewed meanwhile
-            proxy.arm("held", 1, r"CREATE TABLE [^(]*object_versions\b")
-            process = start_all(world, 1, "db-init")[0]
-            end = time.monotonic() + 200
-            while proxy.counts["held"] == 0:
-                assert time.monotonic() < end and process.poll() is None
-                time.sleep(0.02)
+            process = started_until(world, proxy, "held", r"CREATE TABLE [^(]*object_versions\b")
             lock = world.shared_json("status", expect=3)["lock"]
             done = world.run("migrate", "unlock", "--epoch", lock["epoch"], "--keyspace",
                              world.shared, expect=8)
@@ -356,28 +354,44 @@ def test_row35_two_repairs_at_once(world):
 
 # -- row 34 -------------------------------------------------------------------------------------
 
+def ends_when_asked(world, process, number):
+    """With 3, and the lock given back: nobody has to wait for the lease to end."""
+    process.send_signal(number)
+    try:
+        out, err = process.communicate(timeout=100)
+    except subprocess.TimeoutExpired as late:
+        process.kill()
+        raise AssertionError(process.communicate()) from late
+    assert process.returncode == 3, out + err
+    return out + err
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["int", "term"])
 @pytest.mark.parametrize("table", ["fgw_schema_state", "buckets", "usage"])
-def test_row34_signal_at_a_step(cassandra, rng, number, table):
+@pytest.mark.parametrize("then", ["answered", "connection_lost", "no_answer"])
+def test_row34_signal_at_a_step(cassandra, rng, then, number, table):
+    """Also while the statement is never answered, on a connection that stays or goes."""
     with ycql_proxy.YcqlProxy(cassandra.address, rng.randrange(2**31)) as proxy:
         world = World(cassandra, proxy.address)
         try:
-            proxy.arm("held", 1, rf"CREATE TABLE [^(]*{table}\b")
-            process = start_all(world, 1, "db-init")[0]
-            end = time.monotonic() + 200
-            while proxy.counts["held"] == 0:
-                assert time.monotonic() < end and process.poll() is None
-                time.sleep(0.02)
-            process.send_signal(number)
-            time.sleep(0.3)
-            proxy.release_held()
-            try:
-                process.communicate(timeout=200)
-            except subprocess.TimeoutExpired as late:
-                process.kill()
-                raise AssertionError(process.communicate()) from late
-            assert process.returncode == 3
-            assert "taken over" not in world.run("db-init").stderr  # the lock was given back
+            process = started_until(world, proxy, "held", rf"CREATE TABLE [^(]*{table}\b")
+            if then == "connection_lost":
+                proxy.cut_all()
+            if then == "answered":
+                threading.Timer(0.3, proxy.release_held).start()
+            ends_when_asked(world, process, number)
+            assert "taken over" not in world.run("db-init", timeout=200).stderr
             world.verify()
         finally:
             world.close()
+
+
+@pytest.mark.parametrize("verb", [["db-init"], ["migrate", "up", "--wait", "10m"]],
+                         ids=["db_init", "up"])
+def test_row34_signal_while_the_database_is_away(cassandra, verb):
+    world = World(cassandra, f"127.0.0.1:{fgw_server.free_port()}")
+    process = start_all(world, 1, *verb)[0]
+    line = process.stderr.readline()
+    assert "is down" in line, line
+    assert "asked to stop while waiting for the database" in ends_when_asked(
+        world, process, signal.SIGTERM)

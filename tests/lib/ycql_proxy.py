@@ -562,6 +562,9 @@ class YcqlProxy:
         """The next `times` statements that match the expression `text` meet it."""
         self._armed.append([fault, times, re.compile(text, re.IGNORECASE)])
 
+    def disarm(self):
+        self._armed.clear()
+
     def hang(self, node=0):
         """Requests of the node stay without answer, connections stay open."""
         self.hanging.add(node)

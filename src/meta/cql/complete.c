@@ -249,6 +249,9 @@ static enum fgw_err attempt_complete(struct cql *cql, struct fgw_arena *arena,
     }
     if (err == FGW_OK && row->state == CQL_UPLOAD_COMPLETING) {
         err = cql_finish_complete(cql, arena, row, error);
+        /* whoever meets the row finishes it, which nobody can be told of now */
+        bool left = err == FGW_ERR_UNAVAILABLE || err == FGW_ERR_SLOW_DOWN;
+        err = left ? fgw_error_set(error, FGW_ERR_UNKNOWN_OUTCOME, NULL) : err;
     }
     return err;
 }

@@ -308,6 +308,44 @@ void cql_cache_put(struct cql *cql, struct fgw_bytes key, struct fgw_bytes value
                    uint64_t generation, uint64_t read_ms);
 void cql_cache_drop(struct cql *cql, struct fgw_bytes key);
 
+/* -- id_range.c, key_rows.c: rows of one key ------------------------------------------------------ */
+
+/* Ids of a key: of versions the newest first, of uploads ascending. */
+struct cql_id_range {
+    struct fgw_id behind; /* from here, exclusive */
+    struct fgw_id to;     /* to here, inclusive, when `bounded` */
+    unsigned bits;        /* of the width */
+    bool bounded;
+    bool ascending;
+};
+void cql_id_range_init(struct cql_id_range *range, bool ascending);
+/* The row of this id was delivered. */
+void cql_id_range_pass(struct cql_id_range *range, const struct fgw_id *id);
+/* It was refused: less. False when there is nothing less. */
+bool cql_id_range_narrow(struct cql_id_range *range);
+/* It was read to its end: what lies behind it. False when that is nothing. */
+bool cql_id_range_next(struct cql_id_range *range);
+
+/* Rows of object_versions of a key, newest first. `full`: all columns, read linearizably; else those of
+ * listings. `ids.behind` may be set after init. */
+struct cql_key_rows {
+    struct cql *cql;
+    const struct cql_place *place;
+    bool full;
+    int32_t page_rows;
+    struct cql_id_range ids;
+    struct fgw_id last; /* delivered of this range, when `delivered` */
+    bool delivered;
+    struct fgw_buf paging;
+    struct fgw_cql_result *result; /* at the row */
+    bool ended;
+};
+void cql_key_rows_init(struct cql_key_rows *rows, struct cql *cql, const struct cql_place *place,
+                       int32_t page_rows);
+void cql_key_rows_deinit(struct cql_key_rows *rows);
+/* rows->result is at the next row; NOT_FOUND at the end. */
+enum fgw_err cql_key_rows_next(struct cql_key_rows *rows, struct fgw_error *error) FGW_MUST_CHECK;
+
 /* -- scan.c: rows of all shards in the order of keys -------------------------------------------- */
 
 /* A row without its data; views live until the next call of the scan. */
@@ -327,9 +365,8 @@ struct cql_stream {
     struct fgw_buf paging; /* empty: a new query */
     struct fgw_buf limit;  /* narrowed: only up to here; empty: to the end of the scan */
     unsigned depth, step;  /* of the narrowing: scan_range.c */
-    bool in_key;           /* `from` is a key whose rows behind an id come first */
-    bool key_refused;      /* and were refused as they are */
-    struct fgw_id behind;
+    bool in_key;           /* `from` is a key whose rows `ids` come first */
+    struct cql_id_range ids;
     bool ended;
 };
 enum { CQL_SCAN_ROWS_LEAST = 8, CQL_SCAN_ROWS_ENOUGH = 327680 };
@@ -338,6 +375,7 @@ struct cql_scan {
     struct fgw_id bucket_id;
     enum cql_statement_id all, bounded; /* statements without and with an upper bound */
     enum cql_statement_id within;       /* rows of one key behind an id; 0: a key has one row */
+    enum cql_statement_id within_to;    /* and up to one */
     struct fgw_buf to;                  /* exclusive; empty: none */
     unsigned shards;
     int32_t page_rows; /* of one shard */
@@ -504,5 +542,38 @@ enum fgw_err cql_key_list(struct fgw_meta *, struct fgw_arena *, struct fgw_byte
                           struct fgw_access_key **, size_t *, struct fgw_error *);
 enum fgw_err cql_blob_live(struct fgw_meta *, struct fgw_arena *, const struct fgw_storage_owner *,
                            const struct fgw_cid *, struct fgw_blob_live *);
+
+/* -- timed.c: those that write, with a deadline over the whole of each ----------------------------- */
+
+enum fgw_err cql_timed_bucket_create(struct fgw_meta *, struct fgw_arena *,
+                                     const struct fgw_bucket *, struct fgw_bucket *,
+                                     struct fgw_error *);
+enum fgw_err cql_timed_bucket_update(struct fgw_meta *, struct fgw_arena *,
+                                     const struct fgw_bucket *, struct fgw_error *);
+enum fgw_err cql_timed_bucket_delete(struct fgw_meta *, struct fgw_arena *,
+                                     const struct fgw_bucket *, struct fgw_error *);
+enum fgw_err cql_timed_object_put(struct fgw_meta *, struct fgw_arena *, struct fgw_put *,
+                                  struct fgw_written *, struct fgw_error *);
+enum fgw_err cql_timed_object_delete(struct fgw_meta *, struct fgw_arena *,
+                                     const struct fgw_bucket *, struct fgw_bytes,
+                                     struct fgw_version, const struct fgw_conditions *,
+                                     struct fgw_written *, struct fgw_error *);
+enum fgw_err cql_timed_object_update(struct fgw_meta *, struct fgw_arena *,
+                                     const struct fgw_bucket *, const struct fgw_object *,
+                                     struct fgw_error *);
+enum fgw_err cql_timed_upload_create(struct fgw_meta *, struct fgw_arena *,
+                                     const struct fgw_bucket *, const struct fgw_upload *,
+                                     struct fgw_id *, struct fgw_error *);
+enum fgw_err cql_timed_upload_abort(struct fgw_meta *, struct fgw_arena *,
+                                    const struct fgw_bucket *, const struct fgw_upload *,
+                                    struct fgw_error *);
+enum fgw_err cql_timed_part_put(struct fgw_meta *, struct fgw_arena *, const struct fgw_upload *,
+                                const struct fgw_part *, struct fgw_blob_staged *,
+                                struct fgw_error *);
+enum fgw_err cql_timed_upload_complete(struct fgw_meta *, struct fgw_arena *,
+                                       const struct fgw_complete *, struct fgw_written *,
+                                       struct fgw_error *);
+/* The time since then, in which bytes were made durable, does not count. */
+void cql_untimed(uint64_t since_ms);
 
 #endif

@@ -63,7 +63,10 @@ static enum fgw_err delete_head(struct removal *self, const struct cql_row *head
         return err;
     }
     removed(self, head);
-    return cql_finish_delete(self->cql, self->arena, &self->place, &next, error);
+    err = cql_finish_delete(self->cql, self->arena, &self->place, &next, error);
+    /* whoever meets the row finishes it, which nobody can be told of now */
+    bool left = err == FGW_ERR_UNAVAILABLE || err == FGW_ERR_SLOW_DOWN;
+    return left ? fgw_error_set(error, FGW_ERR_UNKNOWN_OUTCOME, NULL) : err;
 }
 
 static enum fgw_err delete_noncurrent(struct removal *self, struct cql_row *head,

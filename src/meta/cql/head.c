@@ -62,6 +62,7 @@ static enum fgw_err make_durable(struct cql_put *put)
     }
     struct fgw_extent *extents =
         fgw_arena_alloc(put->arena, (put->staged_count + 1) * sizeof *extents);
+    uint64_t since_ms = cql_now_ms();
     for (size_t i = 0; i < put->staged_count; i++) {
         enum fgw_err err = fgw_blob_make_durable(&put->staged[i]);
         if (err != FGW_OK) {
@@ -74,6 +75,7 @@ static enum fgw_err make_durable(struct cql_put *put)
         put->object.extent_count = put->staged_count;
     }
     put->durable = true;
+    cql_untimed(since_ms);
     return FGW_OK;
 }
 

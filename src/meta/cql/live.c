@@ -59,32 +59,22 @@ static bool row_counts(const struct live *live, const struct cql_row *row)
 
 static enum fgw_err look_at_versions(struct live *live)
 {
-    struct fgw_cql_value values[] = {cql_id_uuid(live->place.bucket_id),
-                                     fgw_cql_int(cql_shard(&live->place)),
-                                     fgw_cql_blob(live->place.key)};
-    struct fgw_cql_options options = {.serial = true, .page_size = 50};
-    bool more = true;
-    while (more && !live->found.live) {
-        struct fgw_cql_result *result = NULL;
-        enum fgw_err err = cql_read(live->cql, CQL_VERSIONS_OF, values, 3, &options, &result, NULL);
-        if (err != FGW_OK) {
-            return err;
+    struct cql_key_rows rows;
+    enum fgw_err err = FGW_OK;
+    cql_key_rows_init(&rows, live->cql, &live->place, 50);
+    rows.full = true;
+    while (err == FGW_OK && !live->found.live) {
+        struct cql_row row;
+        err = cql_key_rows_next(&rows, NULL);
+        if (err == FGW_OK) {
+            err = cql_row_decode(live->arena, live->place.key, rows.result, FGW_ROW_FULL, &row);
         }
-        more = fgw_cql_result_has_more(result);
-        options.paging_state = fgw_arena_copy(live->arena, fgw_cql_result_paging_state(result));
-        while (err == FGW_OK && !live->found.live && fgw_cql_result_next(result)) {
-            struct cql_row row;
-            err = cql_row_decode(live->arena, live->place.key, result, FGW_ROW_FULL, &row);
-            if (err == FGW_OK && row_counts(live, &row)) {
-                look_at_object(live, &row.object);
-            }
-        }
-        fgw_cql_result_free(result);
-        if (err != FGW_OK) {
-            return err;
+        if (err == FGW_OK && row_counts(live, &row)) {
+            look_at_object(live, &row.object);
         }
     }
-    return FGW_OK;
+    cql_key_rows_deinit(&rows);
+    return err == FGW_ERR_NOT_FOUND ? FGW_OK : err;
 }
 
 enum fgw_err cql_blob_live(struct fgw_meta *meta, struct fgw_arena *arena,

@@ -38,10 +38,12 @@ static enum fgw_err put_part(struct cql *cql, struct fgw_arena *arena,
     if (upload->completed) {
         return FGW_ERR_NO_SUCH_UPLOAD;
     }
+    uint64_t since_ms = cql_now_ms();
     enum fgw_err err = fgw_blob_make_durable(staged);
     if (err != FGW_OK) {
         return err;
     }
+    cql_untimed(since_ms);
     part.extent = staged->extent;
     err = insert_part(cql, upload, &part, error);
     if (err != FGW_OK) {

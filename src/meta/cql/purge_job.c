@@ -53,9 +53,8 @@ static void pause_between(const struct job *job)
 typedef enum fgw_err page_fn(struct job *job, struct fgw_arena *arena,
                              struct fgw_cql_result *result, void *context);
 
-/* All pages of a table, or as far as the database goes: it refuses to pass over too many removed
- * rows, so pages get narrower before them and wider again behind them; what lies behind more of
- * them than one row can be read with waits until the database forgets them. */
+/* All pages of a table. TOO_LARGE: as far as the database goes, which refuses to pass over too many
+ * removed rows: pages get narrower before them and wider again behind them, down to one row. */
 static enum fgw_err walk_table(struct job *job, enum cql_statement_id all, page_fn *look,
                                void *context)
 {
@@ -87,7 +86,7 @@ static enum fgw_err walk_table(struct job *job, enum cql_statement_id all, page_
     }
     fgw_arena_deinit(&arena);
     fgw_buf_deinit(&paging);
-    return err == FGW_ERR_TOO_LARGE ? FGW_OK : err;
+    return err;
 }
 
 /* -- rows of objects and object_versions ----------------------------------------------------------- */
@@ -184,6 +183,84 @@ static enum fgw_err purge_page(struct job *job, struct fgw_arena *arena,
     size_t count = pick(job, arena, result, purging->statement, removals);
     *purging->removed += remove_all(removals, count);
     return FGW_OK;
+}
+
+/* -- bucket by bucket, where the walk over a whole table is refused --------------------------------- */
+
+/* Takes at most PAGE_ROWS rows that can go; *out_more: there are others behind them. */
+static enum fgw_err pick_of_scan(struct job *job, struct cql_scan *scan, struct fgw_arena *arena,
+                                 const struct purging *purging, struct removal *out,
+                                 size_t *out_count, bool *out_more)
+{
+    enum fgw_err err = FGW_OK;
+    size_t count = 0;
+    for (unsigned rows = 0; err == FGW_OK && rows < PAGE_ROWS; rows++) {
+        struct removal one = {.cql = job->cql, .statement = purging->statement};
+        struct cql_row row;
+        err = cql_scan_next(scan, &one.entry, job->error);
+        if (err == FGW_OK && one.entry.state != CQL_LIVE &&
+            cql_entry_decode(arena, &one.entry, &row) == FGW_OK &&
+            is_old(job, &one.entry, purging->statement, row.object.mtime_ms)) {
+            one.bucket_id = scan->bucket_id;
+            one.entry.key = row.object.key;
+            out[count++] = one;
+        }
+    }
+    *out_more = err == FGW_OK;
+    *out_count = count;
+    return err == FGW_ERR_NOT_FOUND ? FGW_OK : err;
+}
+
+static enum fgw_err purge_bucket(struct job *job, const struct fgw_id *bucket_id,
+                                 const struct purging *purging)
+{
+    bool versions = purging->statement == CQL_VERSION_PURGE;
+    struct cql_scan scan = {.cql = job->cql,
+                            .bucket_id = *bucket_id,
+                            .all = versions ? CQL_VERSION_SCAN_TO : CQL_HEAD_SCAN,
+                            .bounded = versions ? CQL_VERSION_SCAN_TO : CQL_HEAD_SCAN_TO,
+                            .within = versions ? CQL_VERSIONS_BELOW : 0,
+                            .within_to = versions ? CQL_VERSIONS_BELOW_TO : 0};
+    struct removal *removals = fgw_xcalloc(PAGE_ROWS, sizeof *removals);
+    struct fgw_arena arena;
+    enum fgw_err err = FGW_OK;
+    bool more = true;
+    fgw_arena_init(&arena, 0);
+    cql_scan_init(&scan, fgw_bytes(NULL, 0), fgw_bytes(NULL, 0), PAGE_ROWS);
+    (void)fgw_buf_append_byte(&scan.to, 0xff); /* above all keys, which are UTF-8 */
+    while (err == FGW_OK && more && !stopped(job)) {
+        size_t count = 0;
+        err = pick_of_scan(job, &scan, &arena, purging, removals, &count, &more);
+        *purging->removed += remove_all(removals, count);
+        fgw_arena_reset(&arena);
+        pause_between(job);
+    }
+    cql_scan_deinit(&scan);
+    fgw_arena_deinit(&arena);
+    fgw_xfree(removals);
+    return err;
+}
+
+static enum fgw_err purge_buckets(struct job *job, struct fgw_arena *arena,
+                                  struct fgw_cql_result *result, void *context)
+{
+    enum fgw_err err = FGW_OK;
+    (void)arena;
+    while (err == FGW_OK && !stopped(job) && fgw_cql_result_next(result)) {
+        struct fgw_id bucket_id;
+        if (fgw_cql_get_uuid(result, "bucket_id", bucket_id.bytes) == FGW_OK) {
+            err = purge_bucket(job, &bucket_id, context);
+        }
+    }
+    return err;
+}
+
+/* What buckets that are gone have left behind is not reached then, and waits for another day. */
+static enum fgw_err purge_table(struct job *job, enum cql_statement_id all, struct purging *purging)
+{
+    enum fgw_err err = walk_table(job, all, purge_page, purging);
+    return err == FGW_ERR_TOO_LARGE ? walk_table(job, CQL_BUCKET_SCAN, purge_buckets, purging)
+                                    : err;
 }
 
 /* -- uploads --------------------------------------------------------------------------------------- */
@@ -296,11 +373,11 @@ enum fgw_err fgw_meta_cql_purge(struct fgw_meta *meta, const struct fgw_meta_cql
     struct purging versions = {CQL_VERSION_PURGE, &out_done->versions};
     struct purging heads = {CQL_HEAD_PURGE, &out_done->heads};
     enum fgw_err err = walk_table(&job, CQL_UPLOAD_ALL, look_at_uploads, NULL);
-    if (err == FGW_OK) {
-        err = walk_table(&job, CQL_VERSION_ALL, purge_page, &versions);
+    if (err == FGW_OK || err == FGW_ERR_TOO_LARGE) { /* uploads behind removed ones: another day */
+        err = purge_table(&job, CQL_VERSION_ALL, &versions);
     }
     if (err == FGW_OK) {
-        err = walk_table(&job, CQL_HEAD_ALL, purge_page, &heads);
+        err = purge_table(&job, CQL_HEAD_ALL, &heads);
     }
     return err == FGW_OK && stopped(&job) ? FGW_ERR_CANCELLED : err;
 }

@@ -3,10 +3,11 @@
  *
  * Cassandra refuses a read that meets too many rows that were removed lately (100,000 by default):
  * smaller pages help where rows are between them, else only smaller ranges of keys. A range begins at
- * `from` and ends where byte number `depth` of it is larger by `step`; refused, it is halved, byte by
- * byte deeper; read, it is doubled. After a refusal a page begins behind the last row that was
- * delivered, not at the server's paging state: where keys have several rows, the rest of that key is
- * read first by a statement of its own.
+ * `from` and ends where byte number `depth` of it is larger by `step`: at first the keys that begin as
+ * `from` does; refused, it is halved, byte by byte deeper; read, it is doubled. After a refusal a page
+ * begins behind the last row that was delivered, not at the server's paging state. Where keys have
+ * several rows, those of a key that is refused alone, and the rest of one that was delivered in part,
+ * are read by a statement of their own, and if need be by ranges of ids (id_range.c).
  */
 #include "meta/cql/cql_internal.h"
 
@@ -32,6 +33,12 @@ static void set_limit(struct cql_stream *stream)
     }
 }
 
+static void enter_key(const struct cql_scan *scan, struct cql_stream *stream)
+{
+    stream->in_key = true;
+    cql_id_range_init(&stream->ids, scan->within == CQL_UPLOADS_BEHIND);
+}
+
 /* From now on behind what was delivered, by key and not by the server's state. */
 static void restart_behind(const struct cql_scan *scan, struct cql_stream *stream)
 {
@@ -42,8 +49,10 @@ static void restart_behind(const struct cql_scan *scan, struct cql_stream *strea
         if (scan->within == 0) {
             (void)fgw_buf_append_byte(&stream->from, 0);
         } else {
-            stream->in_key = true;
-            stream->behind = last->id;
+            if (!stream->in_key) {
+                enter_key(scan, stream);
+            }
+            cql_id_range_pass(&stream->ids, &last->id);
         }
     }
     fgw_buf_clear(&stream->paging);
@@ -58,15 +67,23 @@ enum fgw_err cql_stream_narrow(struct cql_scan *scan, unsigned shard, struct fgw
         scan->rows_most = scan->page_rows;
         return FGW_OK;
     }
+    bool in_key = stream->in_key;
+    bool delivered = stream->paging.len > 0 && stream->count > 0;
     restart_behind(scan, stream);
+    if (in_key && !delivered && !cql_id_range_narrow(&stream->ids)) {
+        return fgw_error_set(error, FGW_ERR_UNAVAILABLE, NULL);
+    }
     if (stream->in_key) {
-        if (stream->key_refused) {
-            return fgw_error_set(error, FGW_ERR_UNAVAILABLE, NULL);
-        }
-        stream->key_refused = true; /* once more, without the rows that were delivered */
         return FGW_OK;
     }
-    if (stream->depth == 0) {
+    if (scan->within != 0 && stream->depth > stream->from.len) {
+        enter_key(scan, stream); /* nothing but the key `from` and those that begin with it */
+        return FGW_OK;
+    }
+    if (stream->depth == 0 && stream->from.len > 0) {
+        stream->depth = stream->from.len < DEPTH_MAX ? (unsigned)stream->from.len : DEPTH_MAX;
+        stream->step = 1;
+    } else if (stream->depth == 0) {
         stream->depth = 1;
         stream->step = STEP_MAX;
     } else if (stream->step > 1) {
@@ -115,18 +132,23 @@ static bool is_narrowed(const struct cql_scan *scan, const struct cql_stream *st
            fgw_bytes_eq(query_end(scan, stream), fgw_buf_bytes(&stream->limit));
 }
 
-/* The rows of key `from` behind an id: of versions the older ones, of uploads the later ones. */
+/* The rows of key `from`. */
 static struct fgw_cql_call *ask_within(struct cql_scan *scan, unsigned shard,
                                        const struct fgw_cql_options *options)
 {
     struct cql_stream *stream = &scan->streams[shard];
-    char hex[33];
-    fgw_id_hex(&stream->behind, hex);
-    struct fgw_cql_value values[] = {
-        cql_id_uuid(&scan->bucket_id), fgw_cql_int((int32_t)shard),
-        fgw_cql_blob(fgw_buf_bytes(&stream->from)),
-        scan->within == CQL_UPLOADS_BEHIND ? fgw_cql_str(hex) : cql_id_blob(&stream->behind)};
-    return cql_start(scan->cql, scan->within, values, FGW_COUNT_OF(values), options);
+    const struct cql_id_range *ids = &stream->ids;
+    char behind[33];
+    char to[33];
+    fgw_id_hex(&ids->behind, behind);
+    fgw_id_hex(&ids->to, to);
+    struct fgw_cql_value values[] = {cql_id_uuid(&scan->bucket_id), fgw_cql_int((int32_t)shard),
+                                     fgw_cql_blob(fgw_buf_bytes(&stream->from)),
+                                     ids->ascending ? fgw_cql_str(behind)
+                                                    : cql_id_blob(&ids->behind),
+                                     ids->ascending ? fgw_cql_str(to) : cql_id_blob(&ids->to)};
+    return cql_start(scan->cql, ids->bounded ? scan->within_to : scan->within, values,
+                     ids->bounded ? 5 : 4, options);
 }
 
 struct fgw_cql_call *cql_stream_ask(struct cql_scan *scan, unsigned shard)
@@ -162,11 +184,12 @@ enum fgw_err cql_stream_take(struct cql_scan *scan, unsigned shard, struct fgw_c
     fgw_buf_clear(&stream->paging);
     stream->at = 0;
     stream->count = 0;
-    stream->key_refused = false;
     if (fgw_cql_result_has_more(result)) {
         (void)fgw_buf_append(&stream->paging, fgw_cql_result_paging_state(result));
-    } else if (stream->in_key) {
+    } else if (stream->in_key && !cql_id_range_next(&stream->ids)) {
         leave_key(stream);
+    } else if (stream->in_key) {
+        /* the next ids of it */
     } else if (is_narrowed(scan, stream)) {
         widen(stream);
     } else {

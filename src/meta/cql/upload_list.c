@@ -138,7 +138,8 @@ enum fgw_err cql_upload_list(struct fgw_meta *meta, struct fgw_arena *arena,
                                   .bucket_id = bucket->id,
                                   .all = CQL_UPLOAD_SCAN,
                                   .bounded = CQL_UPLOAD_SCAN_TO,
-                                  .within = CQL_UPLOADS_BEHIND};
+                                  .within = CQL_UPLOADS_BEHIND,
+                                  .within_to = CQL_UPLOADS_BEHIND_TO};
     page.candidates = fgw_arena_zalloc(arena, CHECK_AT_ONCE * sizeof *page.candidates);
     page.uploads = fgw_arena_zalloc(arena, (query->max + 1U) * sizeof *page.uploads);
     fgw_lister_init(&page.lister, arena, &common);

@@ -191,35 +191,22 @@ static enum fgw_err add_below(struct version_page *page, const struct cql_row *h
                               const struct fgw_id *marker, struct fgw_error *error)
 {
     struct cql_place place = {&page->bucket->id, head->object.key};
-    struct fgw_cql_value values[] = {cql_id_uuid(place.bucket_id), fgw_cql_int(cql_shard(&place)),
-                                     fgw_cql_blob(place.key), cql_id_blob(marker)};
-    struct fgw_cql_options options = {.page_size = (int32_t)page->query->max + 1};
-    bool more = true;
-    while (more && !page->lister.full) {
-        struct fgw_cql_result *result = NULL;
-        struct cql_entry *rows;
-        size_t count = 0;
-        enum fgw_err err =
-            cql_read(page->cql, CQL_VERSIONS_BELOW, values, 4, &options, &result, error);
-        if (err == FGW_ERR_TOO_LARGE && options.page_size > CQL_SCAN_ROWS_LEAST) {
-            options.page_size /= 4; /* removed rows between them: fewer at a time */
-            continue;
+    struct cql_key_rows rows;
+    cql_key_rows_init(&rows, page->cql, &place, (int32_t)page->query->max + 1);
+    cql_id_range_pass(&rows.ids, marker);
+    enum fgw_err err = FGW_OK;
+    while (err == FGW_OK && !page->lister.full) {
+        struct cql_entry entry;
+        err = cql_key_rows_next(&rows, error);
+        if (err == FGW_OK) {
+            err = cql_entry_take(page->arena, rows.result, &entry);
         }
-        if (err != FGW_OK) {
-            return err;
-        }
-        more = fgw_cql_result_has_more(result);
-        options.paging_state = fgw_arena_copy(page->arena, fgw_cql_result_paging_state(result));
-        err = cql_entries_take(page->arena, result, &rows, &count);
-        fgw_cql_result_free(result);
-        for (size_t i = 0; err == FGW_OK && i < count && !page->lister.full; i++) {
-            err = add_version(page, head, &rows[i], error);
-        }
-        if (err != FGW_OK) {
-            return err;
+        if (err == FGW_OK) {
+            err = add_version(page, head, &entry, error);
         }
     }
-    return FGW_OK;
+    cql_key_rows_deinit(&rows);
+    return err == FGW_ERR_NOT_FOUND ? FGW_OK : err;
 }
 
 /* The key that the marker names. When the marker's version was deleted since, the head is an older
@@ -303,7 +290,8 @@ static enum fgw_err fill_page(struct version_page *page, struct fgw_error *error
                                    .bucket_id = page->bucket->id,
                                    .all = CQL_VERSION_SCAN_TO,
                                    .bounded = CQL_VERSION_SCAN_TO,
-                                   .within = CQL_VERSIONS_BELOW};
+                                   .within = CQL_VERSIONS_BELOW,
+                                   .within_to = CQL_VERSIONS_BELOW_TO};
     cql_scan_init(&page->scan, versions_from(page), fgw_bytes(NULL, 0), page->query->max + 1U);
     fgw_buf_clear(&page->scan.to);
     (void)fgw_buf_append(&page->scan.to, page->heads[page->count - 1].object.key);

@@ -171,50 +171,29 @@ static enum fgw_err bury_version(struct cql *cql, struct fgw_arena *arena,
 
 /* -- promotion ----------------------------------------------------------------------------------- */
 
-/* The first row of a page that is to become the head: live, or claimed by whatever deletion. */
-static enum fgw_err first_below(struct fgw_arena *arena, struct fgw_bytes key,
-                                const struct cql_row *head, struct fgw_cql_result *result,
-                                struct cql_row *out_row)
-{
-    while (fgw_cql_result_next(result)) {
-        struct cql_row row;
-        enum fgw_err err = cql_row_decode(arena, key, result, FGW_ROW_FULL, &row);
-        if (err != FGW_OK) {
-            return err;
-        }
-        if ((row.state == CQL_LIVE || row.state == CQL_PROMOTING) && belongs_below(head, &row)) {
-            *out_row = row;
-            return FGW_OK;
-        }
-    }
-    return FGW_OK;
-}
-
-/* The newest row below the head; CQL_ABSENT when there is none. */
+/* The newest row below the head, live or claimed by whatever deletion; CQL_ABSENT when there is none. */
 static enum fgw_err find_successor(struct cql *cql, struct fgw_arena *arena,
                                    const struct cql_place *place, const struct cql_row *head,
                                    struct cql_row *out_row, struct fgw_error *error)
 {
-    struct fgw_cql_value values[] = {cql_id_uuid(place->bucket_id), fgw_cql_int(cql_shard(place)),
-                                     fgw_cql_blob(place->key)};
-    struct fgw_cql_options options = {.serial = true, .page_size = 20};
-    bool more = true;
+    struct cql_key_rows rows;
+    enum fgw_err err = FGW_OK;
+    cql_key_rows_init(&rows, cql, place, 20);
+    rows.full = true;
     *out_row = (struct cql_row){.state = CQL_ABSENT};
-    while (more && out_row->state == CQL_ABSENT) {
-        struct fgw_cql_result *result = NULL;
-        enum fgw_err err = cql_read(cql, CQL_VERSIONS_OF, values, 3, &options, &result, error);
-        if (err != FGW_OK) {
-            return err;
+    while (err == FGW_OK && out_row->state == CQL_ABSENT) {
+        struct cql_row row = {0};
+        err = cql_key_rows_next(&rows, error);
+        if (err == FGW_OK) {
+            err = cql_row_decode(arena, place->key, rows.result, FGW_ROW_FULL, &row);
         }
-        more = fgw_cql_result_has_more(result);
-        options.paging_state = fgw_arena_copy(arena, fgw_cql_result_paging_state(result));
-        err = first_below(arena, place->key, head, result, out_row);
-        fgw_cql_result_free(result);
-        if (err != FGW_OK) {
-            return err;
+        if (err == FGW_OK && (row.state == CQL_LIVE || row.state == CQL_PROMOTING) &&
+            belongs_below(head, &row)) {
+            *out_row = row;
         }
     }
-    return FGW_OK;
+    cql_key_rows_deinit(&rows);
+    return err == FGW_ERR_NOT_FOUND ? FGW_OK : err;
 }
 
 static enum fgw_err swap_version(struct cql *cql, struct fgw_arena *arena,

@@ -176,6 +176,82 @@ static void case_tombstones_of_uploads(struct contract *c)
     MUST(count_uploads(c, &bucket, 6) == open);
 }
 
+/* One key whose versions were removed by the hundred: lists, versions by id, the deletion of the newest
+ * and the liveness of a blob look for what is left between them. */
+static void case_tombstones_of_one_key(struct contract *c)
+{
+    enum { VERSIONS = 240, EACH = 80 };
+    struct fgw_bucket bucket =
+        bucket_of_one_shard(c, "tombstones-of-one-key", FGW_VERSIONING_ENABLED);
+    struct fgw_bytes key = FGW_LIT("some/long/prefix/key");
+    struct fgw_written written[VERSIONS + 1];
+    struct fgw_written ignored;
+    struct fgw_object object;
+    MUST_ANSWER(contract_put(c, &bucket, "some/long/prefix/a", "x", NULL, NULL), FGW_OK);
+    for (unsigned i = 0; i <= VERSIONS; i++) {
+        MUST_ANSWER(contract_put(c, &bucket, "some/long/prefix/key", "x", NULL, &written[i]),
+                    FGW_OK);
+    }
+    MUST_ANSWER(contract_put(c, &bucket, "some/long/prefix/z", "x", NULL, NULL), FGW_OK);
+    for (unsigned i = 1; i < VERSIONS; i++) { /* left: 0, EACH, 2 EACH, and the newest */
+        struct fgw_version version = {FGW_VERSION_ID, written[i].version_id};
+        if (i % EACH != 0) {
+            MUST_ANSWER(c->meta->ops->object_delete(c->meta, &c->arena, &bucket, key, version, NULL,
+                                                    &ignored, &c->error),
+                        FGW_OK);
+        }
+    }
+    MUST(purge_at(c, INT64_C(25) * HOUR_MS).versions >= VERSIONS - VERSIONS / EACH);
+    size_t all = 2 + VERSIONS / EACH + 1;
+    MUST(count_versions(c, &bucket, 1000) == all);
+    MUST(count_versions(c, &bucket, 2) == all);
+    MUST(count_versions(c, &bucket, 1) == all);
+    for (unsigned i = VERSIONS / EACH; i > 0; i--) { /* each deletion looks for the next one */
+        struct fgw_version newest = {
+            FGW_VERSION_ID, written[i == VERSIONS / EACH ? VERSIONS : i * EACH].version_id};
+        MUST_ANSWER(c->meta->ops->object_delete(c->meta, &c->arena, &bucket, key, newest, NULL,
+                                                &ignored, &c->error),
+                    FGW_OK);
+        MUST_ANSWER(
+            c->meta->ops->object_get(c->meta, &c->arena, &bucket, key, LATEST, &object, &c->error),
+            FGW_OK);
+        MUST(fgw_id_eq(&object.version_id, &written[(i - 1) * EACH].version_id));
+    }
+    struct fgw_storage_owner owner = {.key = key};
+    struct fgw_cid root = {0};
+    struct fgw_blob_live live = {0};
+    memcpy(owner.bucket_id, bucket.id.bytes, sizeof owner.bucket_id);
+    MUST_ANSWER(c->meta->ops->blob_live(c->meta, &c->arena, &owner, &root, &live), FGW_OK);
+    MUST(!live.live);
+}
+
+/* The same of uploads of one key, before and behind which there are others. */
+static void case_tombstones_of_uploads_of_one_key(struct contract *c)
+{
+    enum { UPLOADS = 150 };
+    struct fgw_bucket bucket =
+        bucket_of_one_shard(c, "tombstones-of-one-upload-key", FGW_VERSIONING_NEVER);
+    for (unsigned i = 0; i < UPLOADS; i++) {
+        bool kept = i % 50 == 25;
+        const char *key = i == 25 ? "a" : i == 75 ? "zz" : "some/key";
+        struct fgw_upload wanted = {.key = fgw_bytes_str(key)};
+        struct fgw_upload upload;
+        struct fgw_id id;
+        MUST_ANSWER(
+            c->meta->ops->upload_create(c->meta, &c->arena, &bucket, &wanted, &id, &c->error),
+            FGW_OK);
+        if (!kept) {
+            MUST_ANSWER(c->meta->ops->upload_get(c->meta, &c->arena, &bucket, wanted.key, &id,
+                                                 &upload, &c->error),
+                        FGW_OK);
+            MUST_ANSWER(c->meta->ops->upload_abort(c->meta, &c->arena, &bucket, &upload, &c->error),
+                        FGW_OK);
+        }
+    }
+    MUST(count_uploads(c, &bucket, 1000) == 3);
+    MUST(count_uploads(c, &bucket, 1) == 3);
+}
+
 static struct fgw_cql_client *client(void *context)
 {
     return ((struct cql_keyspace *)context)->client;
@@ -201,6 +277,8 @@ static void run(void *arg)
     case_tombstones(&c);
     case_tombstones_of_versions(&c);
     case_tombstones_of_uploads(&c);
+    case_tombstones_of_one_key(&c);
+    case_tombstones_of_uploads_of_one_key(&c);
     fgw_arena_deinit(&c.arena);
     cql_keyspace_close(&keyspace);
     c.meta->ops->free(c.meta);
