@@ -18,7 +18,7 @@ from migration_world import (CID_GROUPS, LAST, MULTIHASH, OBJECTS, OBJECTS_EARLI
                              UPLOADS_OF_INIT, World, finish_all, next_command, start_all)
 from migration_world import migrated, migrated_world, world  # noqa: F401
 
-pytestmark = [pytest.mark.slow, pytest.mark.full, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.slow, pytest.mark.full, pytest.mark.timeout(900)]
 
 
 def started_until(world, proxy, fault, statement):
@@ -88,10 +88,10 @@ def test_row01_killed_at_each_step(cassandra, rng, step, answered):
 
 # -- rows 3 and 36 ------------------------------------------------------------------------------
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1200)
 def test_row03_thirty_two_at_once(world):
     began = time.monotonic()
-    codes, texts = finish_all(start_all(world, 32, "db-init"), timeout=800)
+    codes, texts = finish_all(start_all(world, 32, "db-init"), timeout=1000)
     print(f"32 processes: {time.monotonic() - began:.0f} s")
     assert codes == [0] * 32, texts
     assert not any("ERROR" in text for text in texts)
@@ -111,7 +111,7 @@ def test_row36_db_init_again_among_starting_servers(world, tmp_path):
             codes, texts = finish_all(start_all(world, 2, "db-init"))
             assert codes == [0, 0], texts
             for server in servers:
-                assert server.wait_ready(60)
+                assert server.wait_ready(200)
         finally:
             for server in servers:
                 server.stop()
@@ -127,7 +127,7 @@ def test_row18_half_of_our_own_schema_marked_clean(world):
     world.cql("DROP TABLE {k}.parts")
     world.cql("TRUNCATE {k}.schema_migrations")
     world.cql(f"INSERT INTO {{k}}.schema_migrations (version, dirty) VALUES ({LAST}, false)")
-    done = fgw_server.run_fgw("db-init", env=world.env, timeout=100)
+    done = fgw_server.run_fgw("db-init", env=world.env, timeout=300)
     if done.returncode != 0:
         world.run(*next_command(done, world, "migrate repair"), expect=10)
         world.run("migrate", "repair", "--apply", "--keyspace", world.shared)
@@ -146,7 +146,7 @@ def test_row19_three_rows(migrated):
 def test_row19_mirror_of_wrong_types(migrated):
     migrated.cql("DROP TABLE {k}.schema_migrations")
     migrated.cql("CREATE TABLE {k}.schema_migrations (version text PRIMARY KEY, dirty int)")
-    done = fgw_server.run_fgw("db-init", env=migrated.env, timeout=100)
+    done = fgw_server.run_fgw("db-init", env=migrated.env, timeout=300)
     assert migrated.shared in done.stdout + done.stderr
     assert done.returncode in (4, 10), done.stdout
     assert "schema_migrations" in done.stdout

@@ -6,7 +6,7 @@ import ycql_proxy
 from migration_world import World, migrated  # noqa: F401
 from test_migrations import *  # noqa: F401,F403
 
-pytestmark = [pytest.mark.slow, pytest.mark.full, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.full, pytest.mark.timeout(900)]
 
 # statements without an outcome, and DDL that is hit: test_ycql.py
 SHAPES = {"unprepared": 10, "hidden_retry": 10, "short_page": 60, "empty_page": 80, "prefix": 30,

@@ -51,7 +51,7 @@ class World:
         self.cql("INSERT INTO {k}.schema_migrations (version, dirty) "
                  f"VALUES ({version}, {dirty})", keyspace)
 
-    def run(self, *arguments, expect=0, timeout=110):
+    def run(self, *arguments, expect=0, timeout=300):
         done = fgw_server.run_fgw(*arguments, env=self.env, timeout=timeout)
         assert done.returncode == expect, (arguments, done.returncode, done.stdout, done.stderr)
         return done
@@ -74,7 +74,7 @@ class World:
 
     def close(self):
         for keyspace in (self.shared, self.node):
-            self.database.session().execute(f"DROP KEYSPACE IF EXISTS {keyspace}", timeout=60)
+            self.database.session().execute(f"DROP KEYSPACE IF EXISTS {keyspace}", timeout=200)
 
 
 def next_command(done, world, expected):
@@ -91,7 +91,7 @@ def start_all(world, count, *arguments):
                              stderr=subprocess.PIPE, text=True) for _ in range(count)]
 
 
-def finish_all(processes, timeout=270):
+def finish_all(processes, timeout=500):
     end = time.monotonic() + timeout
     texts = []
     try:
