@@ -174,7 +174,8 @@ def test_database_hangs(cassandra, tmp_path, rng):
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("done", [True, False], ids=["done", "not_done"])
+@pytest.mark.parametrize("done", [True, pytest.param(False, marks=pytest.mark.full)],
+                         ids=["done", "not_done"])
 def test_write_without_answers_has_one_deadline(cassandra, tmp_path, rng, done):
     """Twice FGW_CQL_TIMEOUT over all statements of a write: two without an answer, and no third."""
     with ycql_proxy.YcqlProxy(cassandra.address, rng.randrange(2**31)) as proxy:

@@ -316,7 +316,7 @@ class CqlServer(Server):
                 "FGW_CLUSTER_SECRET": CLUSTER_SECRET,
                 **self.settings}
 
-    def wait_ready(self, limit_s=120):
+    def wait_ready(self, limit_s=300):
         return super().wait_ready(limit_s)
 
     def close(self):

@@ -98,6 +98,9 @@ struct fgw_meta *fgw_meta_cql_new(const struct fgw_meta_cql_options *options)
     FGW_CHECK(options->shards <= 4096 && options->secret_count > 0);
     cql->base.ops = &OPS;
     cql->options = *options;
+    if (cql->options.list_rows == 0) {
+        cql->options.list_rows = CQL_SCAN_ROWS_ENOUGH;
+    }
     cql->keyspace = fgw_xstrdup(options->keyspace);
     for (size_t i = 0; i < CQL_STATEMENTS; i++) {
         cql->statements[i] =

@@ -50,7 +50,7 @@ static enum fgw_err fill_page(struct cql_scan *scan, struct fgw_lister *lister,
         if (next == FGW_LISTER_SEEK) {
             cql_scan_seek(scan, fgw_lister_seek(lister));
         }
-        if (lister->count > 0 && scan->rows_read > CQL_SCAN_ROWS_ENOUGH) {
+        if (lister->count > 0 && scan->rows_read > scan->cql->options.list_rows) {
             lister->full = true;
             return FGW_OK;
         }
