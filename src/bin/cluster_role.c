@@ -292,8 +292,11 @@ static int open_database(struct role *role)
 {
     struct fgw_error error;
     fgw_error_init(&error);
-    enum fgw_err err =
-        fgw_database_open(&role->config, role->server, role->blobs, &role->database, &error);
+    struct fgw_database_options options = {.config = &role->config,
+                                           .server = role->server,
+                                           .blobs = role->blobs,
+                                           .schema_fits = true}; /* find_cluster */
+    enum fgw_err err = fgw_database_open(&options, &role->database, &error);
     role->stopped = fgw_schema_stop_requested(NULL);
     return err == FGW_OK ? FGW_EXIT_OK : fgw_exit_failed(err, &error);
 }

@@ -113,8 +113,9 @@ static int open_metadata(struct serve *serve)
         serve->purger = fgw_purger_start(fgw_server_workers(serve->server), purge, serve->meta);
         return FGW_EXIT_OK;
     }
-    enum fgw_err err =
-        fgw_database_open(&serve->config, serve->server, serve->blobs, &serve->database, &error);
+    struct fgw_database_options options = {
+        .config = &serve->config, .server = serve->server, .blobs = serve->blobs};
+    enum fgw_err err = fgw_database_open(&options, &serve->database, &error);
     if (err != FGW_OK) {
         return fgw_exit_failed(err, &error);
     }

@@ -175,37 +175,9 @@ static void make_meta(struct fgw_database *database, const struct fgw_config *co
     fgw_xfree(secrets);
 }
 
-enum fgw_err fgw_database_open(const struct fgw_config *config, struct fgw_server *server,
-                               struct fgw_blobs *blobs, struct fgw_database **out_database,
-                               struct fgw_error *error)
+/* FGW_ERR_AGAIN: it is not what this program needs. */
+static enum fgw_err look_at_schema(struct fgw_database *database, struct fgw_error *error)
 {
-    struct fgw_database *database = fgw_xcalloc(1, sizeof *database);
-    database->workers = fgw_server_workers(server);
-    database->health = fgw_server_health(server);
-    database->settings = config;
-    enum fgw_err err = fgw_cql_config_of(config, &database->config, error);
-    if (err != FGW_OK) {
-        fgw_xfree(database);
-        return err;
-    }
-    fgw_health_set(database->health, "metadata", "connecting to the database");
-    fgw_metrics_register(fgw_server_metrics(server), fgw_schema_metrics_write, NULL);
-    fgw_metrics_register(fgw_server_metrics(server), fgw_cql_metrics_write, NULL);
-    database->clients =
-        fgw_xcalloc(fgw_workers_count(database->workers), sizeof(struct fgw_cql_client *));
-    make_meta(database, config, blobs);
-    fgw_workers_run(database->workers, start_worker, database);
-    fgw_workers_run(database->workers, wait_first, database);
-    err = database->first_error.code;
-    if (err == FGW_ERR_CONFIG || err == FGW_ERR_ACCESS_DENIED) {
-        *error = database->first_error;
-        fgw_database_close(database);
-        return err;
-    }
-    if (err != FGW_OK) {
-        fgw_log_warn("metadata", "the database is away, requests get 503 until it is back: %s",
-                     fgw_error_message(&database->first_error));
-    }
     fgw_schema_stop_on_signals(); /* a lock that is held is given back first */
     fgw_workers_run(database->workers, prepare_schema, database);
     fgw_schema_signals_back();
@@ -220,8 +192,47 @@ enum fgw_err fgw_database_open(const struct fgw_config *config, struct fgw_serve
             "the schema of the database is not what this program needs (see above); "
             "fgw migrate status shows it");
         fgw_error_add(error, FGW_ERROR_EXIT_CODE, "%d", (int)database->schema);
-        fgw_database_close(database);
         return FGW_ERR_AGAIN;
+    }
+    return FGW_OK;
+}
+
+enum fgw_err fgw_database_open(const struct fgw_database_options *options,
+                               struct fgw_database **out_database, struct fgw_error *error)
+{
+    struct fgw_server *server = options->server;
+    struct fgw_database *database = fgw_xcalloc(1, sizeof *database);
+    database->workers = fgw_server_workers(server);
+    database->health = fgw_server_health(server);
+    database->settings = options->config;
+    database->schema_fits = options->schema_fits;
+    enum fgw_err err = fgw_cql_config_of(options->config, &database->config, error);
+    if (err != FGW_OK) {
+        fgw_xfree(database);
+        return err;
+    }
+    fgw_health_set(database->health, "metadata", "connecting to the database");
+    fgw_metrics_register(fgw_server_metrics(server), fgw_schema_metrics_write, NULL);
+    fgw_metrics_register(fgw_server_metrics(server), fgw_cql_metrics_write, NULL);
+    database->clients =
+        fgw_xcalloc(fgw_workers_count(database->workers), sizeof(struct fgw_cql_client *));
+    make_meta(database, options->config, options->blobs);
+    fgw_workers_run(database->workers, start_worker, database);
+    fgw_workers_run(database->workers, wait_first, database);
+    err = database->first_error.code;
+    if (err == FGW_ERR_CONFIG || err == FGW_ERR_ACCESS_DENIED) {
+        *error = database->first_error;
+        fgw_database_close(database);
+        return err;
+    }
+    if (err != FGW_OK) {
+        fgw_log_warn("metadata", "the database is away, requests get 503 until it is back: %s",
+                     fgw_error_message(&database->first_error));
+    }
+    err = options->schema_fits ? FGW_OK : look_at_schema(database, error);
+    if (err != FGW_OK) {
+        fgw_database_close(database);
+        return err;
     }
     database->purger = fgw_purger_start(database->workers, purge, database);
     *out_database = database;

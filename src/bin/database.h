@@ -9,12 +9,19 @@
 
 struct fgw_database;
 
+struct fgw_database_options {
+    const struct fgw_config *config;
+    struct fgw_server *server;
+    struct fgw_blobs *blobs;
+    bool schema_fits; /* fgw_schema_at_start said so just now: it is not looked at once more */
+};
+
 /* Starts connecting on all workers. Waits some seconds for a first connection, so that a wrong
  * password or port ends the start with its reason (CONFIG, ACCESS_DENIED); then migrates or waits
  * for the schema as FGW_MIGRATE says, /readyz telling what for (AGAIN, with the exit code of
  * spec/migrations.md E2.10 as an extra of the error). */
-enum fgw_err fgw_database_open(const struct fgw_config *config, struct fgw_server *server,
-                               struct fgw_blobs *blobs, struct fgw_database **out_database,
+enum fgw_err fgw_database_open(const struct fgw_database_options *options,
+                               struct fgw_database **out_database,
                                struct fgw_error *error) FGW_MUST_CHECK;
 /* The client of the calling worker; context: the database. */
 struct fgw_cql_client *fgw_database_client(void *database);

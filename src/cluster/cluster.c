@@ -322,13 +322,29 @@ static void keep_fresh(void *arg)
     fgw_wait_signal(&cluster->ended);
 }
 
+/* A store that was taken anew has not been heard of since: what is known is what it said before, that
+ * it is full for instance. */
+static bool any_unheard(struct fgw_cluster *cluster)
+{
+    bool unheard = false;
+    (void)pthread_mutex_lock(&cluster->guarded.mutex);
+    const struct cluster_map *map = &cluster->guarded.map;
+    for (size_t i = 0; i < map->store_count && !unheard; i++) {
+        unheard = map->stores[i].state == CLUSTER_ACTIVE && map->stores[i].beat == 0;
+    }
+    (void)pthread_mutex_unlock(&cluster->guarded.mutex);
+    return unheard;
+}
+
 /* While sets change the members are asked more often how far they are. A proxy does not act upon what
- * stores say, but for their free space: it reads rarely unless somebody wants to see it. */
+ * stores say, but for their free space: it reads rarely unless somebody wants to see it, or a store
+ * has news. */
 static uint64_t look_again_ms(struct fgw_cluster *cluster)
 {
     bool changing = false;
     uint64_t now_ms = fgw_clock_boot_ms();
-    if (cluster->options.storage == NULL && now_ms - cluster->told_ms > WATCHED_MS) {
+    if (cluster->options.storage == NULL && now_ms - cluster->told_ms > WATCHED_MS &&
+        !any_unheard(cluster)) {
         return now_ms + LOOK_RARELY_MS;
     }
     (void)pthread_mutex_lock(&cluster->guarded.mutex);
@@ -347,7 +363,6 @@ static void look_around(void *arg)
     uint64_t look_ms = 0;
     while (!cluster->stopping) {
         if (fgw_clock_boot_ms() >= look_ms || atomic_exchange(&cluster->look, false)) {
-            look_ms = look_again_ms(cluster);
             fgw_error_init(&error);
             uint64_t number = atomic_fetch_add(&cluster->looks_begun, 1) + 1;
             enum fgw_err err = cluster_beats_read(cluster, &error);
@@ -359,6 +374,7 @@ static void look_around(void *arg)
                 cluster_watch(cluster);
                 cluster_repair(cluster);
             }
+            look_ms = look_again_ms(cluster);
         }
         fgw_fiber_sleep_ms(TICK_MS);
     }

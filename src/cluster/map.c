@@ -314,6 +314,7 @@ static void swap_in(struct fgw_cluster *cluster, struct cluster_map *map)
     if (old.version != map->version) {
         fgw_log_info("cluster", "map version %llu: %zu stores, %zu sets",
                      (unsigned long long)map->version, map->store_count, map->set_count);
+        cluster->look = true; /* stores that came, or were taken anew, have something to say */
     }
     cluster_map_deinit(&old);
 }

@@ -5,22 +5,23 @@ what no row ever named.
 
 FGW_CHAOS_SEED replays a run's faults and requests (times are the machine's), FGW_CHAOS_S says how long.
 The history of a run that failed is kept beside the logs; tests/lib/history.py reads it."""
+import collections
 import contextlib
 import hashlib
 import os
 import random
+import re
 import signal
 import threading
 import time
 
-import boto3
-import botocore.config
 import botocore.exceptions
 import pytest
 
 import block_api
 import cluster as cluster_module
 import history as history_module
+import stores
 from cassandra_server import Cassandra
 from cluster import Cluster
 from gate import Gate
@@ -34,12 +35,7 @@ LIMIT_S = 180
 
 
 def client(member, attempts=1):
-    config = botocore.config.Config(s3={"addressing_style": "path"}, proxies={},
-                                    retries={"total_max_attempts": attempts, "mode": "standard"},
-                                    read_timeout=25, connect_timeout=3)
-    return boto3.client("s3", endpoint_url=member.endpoint, region_name=cluster_module.REGION,
-                        aws_access_key_id=cluster_module.ACCESS_KEY,
-                        aws_secret_access_key=cluster_module.SECRET_KEY, config=config)
+    return stores.client(member, attempts, read_s=25, connect_s=3)
 
 
 def etag_of(body, multipart):
@@ -121,6 +117,7 @@ class Worker(threading.Thread):
             item["Key"]: item["ETag"].strip('"')
             for item in s3.list_objects_v2(Bucket=BUCKET, Prefix=f"{generation}/").get("Contents", [])})
         for operation in operations:
+            operation.why = page.why
             if page.result == OK:
                 etag = listed.get(operation.key)
                 history_module.finish(operation, MISSING if etag is None else OK, etag)
@@ -154,8 +151,10 @@ class Worker(threading.Thread):
             status = error.response["ResponseMetadata"]["HTTPStatusCode"]
             result = {404: MISSING, 412: REFUSED}.get(status, UNKNOWN)
             assert status in (404, 409, 412, 503), error
-        except (botocore.exceptions.BotoCoreError, OSError):
-            pass
+            if result == UNKNOWN:
+                operation.why = f"{status} {error.response['Error'].get('Message')}"
+        except (botocore.exceptions.BotoCoreError, OSError) as error:
+            operation.why = type(error).__name__
         history_module.finish(operation, result, value)
         if result == UNKNOWN:
             time.sleep(0.4)
@@ -167,6 +166,7 @@ class Faults:
 
     def __init__(self, cluster, seed):
         self.cluster, self.rng, self.log = cluster, random.Random(seed), []
+        self.spans = []  # (kind, when it began, when all processes were ready again)
 
     def restart(self, member, **extra):
         """Killed, and back with other settings."""
@@ -212,11 +212,13 @@ class Faults:
         kinds = list(self.kinds(node, proxy))
         _, name, begin, mend = self.rng.choices(kinds, [kind[0] for kind in kinds])[0]
         self.log.append(f"{time.monotonic():.1f} {name} {node.name} {proxy.name} {length:.1f} s")
+        began = time.monotonic()
         begin()
         time.sleep(length)
         mend()
         for member in self.cluster.members:
             member.wait_ready(LIMIT_S)
+        self.spans.append((name, began, time.monotonic()))
         time.sleep(self.rng.uniform(0.2, 2))
 
 
@@ -328,6 +330,23 @@ def check_counts(cluster, keys):
     print(f"held, and held without a name: {left_over(cluster)}")
 
 
+def tell_unanswered(record, faults):
+    """By what was the matter, and what clients were told: to see what is the product's."""
+    during = collections.Counter()
+    for operation in record.operations:
+        kind = next((name for name, begin, end in faults.spans
+                     if begin <= operation.start < end), "nothing the matter")
+        during[kind, operation.result == UNKNOWN] += 1
+    for kind in sorted({kind for kind, _ in during}):
+        spans = [end - begin for name, begin, end in faults.spans if name == kind]
+        print(f"{kind}: {len(spans)} times, {sum(spans):.0f} s, {during[kind, True]} of "
+              f"{during[kind, True] + during[kind, False]} operations without a result")
+    told = collections.Counter(re.sub(r"[0-9.:]{4,}", "#", operation.why) for operation in
+                               record.operations if operation.why is not None)
+    for why, count in told.most_common():
+        print(f"{count:6} {why}")
+
+
 def run(cluster, seed, seconds, folder):
     client(cluster.proxies[0], attempts=5).create_bucket(Bucket=BUCKET)
     time.sleep(1.5)
@@ -349,6 +368,7 @@ def run(cluster, seed, seconds, folder):
     assert [worker.broken for worker in workers if worker.broken] == []
     time.sleep(3)
     heads, listed, blobs = read_all(cluster, record)
+    tell_unanswered(record, faults)
     bad, undecided = history_module.check(record)
     counts = {result: sum(op.result == result for op in record.operations)
               for result in (OK, MISSING, REFUSED, UNKNOWN)}

@@ -4,24 +4,14 @@ import hashlib
 import threading
 import time
 
-import boto3
-import botocore.config
 import botocore.exceptions
 import pytest
 
 import cluster as cluster_module
+from stores import client
 
 MIB = 1024 * 1024
 BIG = 64 * MIB
-
-
-def client(member, attempts=1):
-    config = botocore.config.Config(s3={"addressing_style": "path"}, proxies={},
-                                    retries={"total_max_attempts": attempts, "mode": "standard"},
-                                    read_timeout=60, connect_timeout=5)
-    return boto3.client("s3", endpoint_url=member.endpoint, region_name=cluster_module.REGION,
-                        aws_access_key_id=cluster_module.ACCESS_KEY,
-                        aws_secret_access_key=cluster_module.SECRET_KEY, config=config)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import xml.etree.ElementTree
 import botocore.exceptions
 import pytest
 
-from stores import client
+from stores import ATTEMPTS, client
 from test_uploads import put, read_back
 
 MIB = 1024 * 1024
@@ -20,9 +20,9 @@ pytestmark = pytest.mark.timeout(400)
 @pytest.fixture
 def bucket(cluster):
     name = f"d-{uuid.uuid4().hex[:20]}"
-    client(cluster.proxies[0]).create_bucket(Bucket=name)
+    client(cluster.proxies[0], ATTEMPTS).create_bucket(Bucket=name)
     for proxy in cluster.proxies:
-        client(proxy).get_waiter("bucket_exists").wait(Bucket=name)
+        client(proxy, ATTEMPTS).get_waiter("bucket_exists").wait(Bucket=name)
     return name
 
 
@@ -40,7 +40,7 @@ def whole_or_absent(cluster, bucket, key, bodies):
         assert got.status in (200, 404), got
         body = got.body if got.status == 200 else None
         assert body in bodies
-        listed = client(proxy).list_objects_v2(Bucket=bucket, Prefix=key).get("Contents", [])
+        listed = client(proxy, ATTEMPTS).list_objects_v2(Bucket=bucket, Prefix=key).get("Contents", [])
         assert len(listed) == (body is not None)
         seen.add(None if body is None else hashlib.sha256(body).digest())
     assert len(seen) == 1
@@ -175,14 +175,14 @@ def test_the_same_upload_is_completed_on_two_proxies_at_once(cluster, bucket, rn
             assert len(tags) == 1
             for proxy in cluster.proxies:
                 read_back(proxy, target, b"".join(parts))
-            listed = client(cluster.proxies[1]).list_object_versions(Bucket=bucket,
+            listed = client(cluster.proxies[1], ATTEMPTS).list_object_versions(Bucket=bucket,
                                                                      Prefix=f"u{turn}")
             assert len(listed["Versions"]) == 1
 
 
 def race(cluster, bucket, rounds):
     """Winners of each round of two proxies that create the same object."""
-    proxies = [client(proxy, attempts=1) for proxy in cluster.proxies]
+    proxies = [client(proxy) for proxy in cluster.proxies]
 
     def create(s3, key, body):
         try:

@@ -8,7 +8,7 @@ import botocore.exceptions
 import pytest
 
 from cluster import Cluster
-from stores import Objects, client, nodes_of, wait_for, wait_state
+from stores import ATTEMPTS, Objects, client, nodes_of, wait_for, wait_state
 
 FAKETIME = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1"
 pytestmark = pytest.mark.timeout(400)
@@ -80,7 +80,7 @@ def test_a_store_without_room_is_passed_over(small, rng):
     assert set(objects.copies().values()) == {2}
     objects.check()
     for key in list(objects.known)[:4]:
-        client(small.proxies[1]).delete_object(Bucket=objects.bucket, Key=key)
+        client(small.proxies[1], ATTEMPTS).delete_object(Bucket=objects.bucket, Key=key)
         del objects.known[key]
     full.extra = {}
     assert full.stop()
@@ -138,7 +138,7 @@ class Knocking(threading.Thread):
 
     def __init__(self, member, objects):
         super().__init__(daemon=True)
-        self.s3, self.bucket = client(member, attempts=1), objects.bucket
+        self.s3, self.bucket = client(member), objects.bucket
         self.acknowledged, self.answers, self.end = [], set(), threading.Event()
 
     def run(self):

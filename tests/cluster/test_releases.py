@@ -1,12 +1,12 @@
 """Bytes that were deleted or overwritten through a proxy come back on every store: told at once, or when
 the store is back from where it was while they went (docs/formats/cluster-tables.md, releases)."""
-import os
 import time
 import uuid
 
 import pytest
 
 from cluster import Cluster
+from s3util import disk_bytes
 
 MIB = 1024 * 1024
 SIZES = (1000, 20_000, 300_000, MIB, 3 * MIB + 17)
@@ -72,17 +72,6 @@ def live(node):
     return node.metrics()["fgw_storage_live_bytes"]
 
 
-def on_disk(node):
-    groups = node.folder / "data" / "groups"
-    total = 0
-    for name in os.listdir(groups):
-        try:
-            total += os.stat(groups / name).st_blocks * 512
-        except FileNotFoundError:
-            pass
-    return total
-
-
 def rows(cassandra, cluster):
     return list(cassandra.session().execute(f"SELECT * FROM {cluster.keyspace}.releases"))
 
@@ -94,13 +83,13 @@ def test_deleted_and_overwritten_bytes_come_back(pair, rng):
     keys = put_all(proxy, rng, "gone")
     stored = sum(keys.values())
     wait_for(lambda: all(live(node) >= stored for node in pair.nodes))
-    full = [on_disk(node) for node in pair.nodes]
+    full = [disk_bytes(node.folder / "data") for node in pair.nodes]
     names = list(keys)
     for key in names[::2]:
         assert proxy.request("PUT", key, b"small").status == 200
     delete_all(proxy, names[1::2])
     wait_for(lambda: all(live(node) < stored / 50 for node in pair.nodes))
-    wait_for(lambda: all(on_disk(node) < before - stored / 2
+    wait_for(lambda: all(disk_bytes(node.folder / "data") < before - stored / 2
                          for node, before in zip(pair.nodes, full)))
     assert all(proxy.request("GET", key).body == b"small" for key in names[::2])
     assert proxy.metrics()["fgw_cluster_releases_kept_total"] == 0
@@ -114,13 +103,13 @@ def test_store_that_was_away_is_told_when_it_is_back(pair, rng, cassandra):
     bodies = {key: proxy.request("GET", key).body for key in kept}
     delete_all(proxy, gone)
     wait_for(lambda: len(rows(cassandra, pair)) == len(gone))
-    before = on_disk(away)
+    before = disk_bytes(away.folder / "data")
     away.start().wait_ready(LIMIT_S)
     stored = sum(kept.values())
     wait_for(lambda: away.metrics()["fgw_cluster_releases_followed_total"] == len(gone))
     wait_for(lambda: not rows(cassandra, pair))
     wait_for(lambda: stored <= live(away) < stored * 1.1)
-    wait_for(lambda: on_disk(away) < before - sum(gone.values()) / 2)
+    wait_for(lambda: disk_bytes(away.folder / "data") < before - sum(gone.values()) / 2)
     assert pair.nodes[0].stop()
     assert {key: proxy.request("GET", key).body for key in kept} == bodies
     pair.nodes[0].start().wait_ready(LIMIT_S)

@@ -2,7 +2,6 @@
 process."""
 import hashlib
 import json
-import os
 import random
 import threading
 import time
@@ -12,6 +11,7 @@ import botocore.exceptions
 import pytest
 
 from fgw_server import run_fgw
+from s3util import disk_bytes
 
 DAMAGED, DECISION = 12, 10
 MIB = 1024 * 1024
@@ -24,17 +24,6 @@ GONE = (botocore.exceptions.HTTPClientError, botocore.exceptions.ConnectionError
 def body_of(key, size):
     seed = hashlib.sha256(key.encode()).digest()
     return random.Random(seed).randbytes(size)
-
-
-def disk_bytes(store):
-    groups = store.data / "groups"
-    total = 0
-    for name in os.listdir(groups):
-        try:
-            total += os.stat(groups / name).st_blocks * 512
-        except FileNotFoundError:
-            pass
-    return total
 
 
 def fill(client, count, start=0):
@@ -79,12 +68,12 @@ def test_deleted_bytes_come_back(store):
     client = store.client()
     objects = fill(client, 140)
     kept = {key: size for i, (key, size) in enumerate(objects.items()) if i % 10 == 3}
-    full = disk_bytes(store)
+    full = disk_bytes(store.data)
     assert full > sum(objects.values())
     for key in objects.keys() - kept.keys():
         client.delete_object(Bucket=BUCKET, Key=key)
     wanted = sum(kept.values()) + 12 * MIB
-    assert wait_for(lambda: disk_bytes(store) < wanted), (full, disk_bytes(store), wanted)
+    assert wait_for(lambda: disk_bytes(store.data) < wanted), (full, disk_bytes(store.data), wanted)
     check(client, kept)
     with urllib.request.urlopen(f"http://{store.host}:{store.ops_port}/metrics") as answer:
         text = answer.read().decode()
@@ -93,7 +82,7 @@ def test_deleted_bytes_come_back(store):
     check(store.client(), kept)
     for key in kept:
         store.client().delete_object(Bucket=BUCKET, Key=key)
-    assert wait_for(lambda: disk_bytes(store) < 12 * MIB), disk_bytes(store)
+    assert wait_for(lambda: disk_bytes(store.data) < 12 * MIB), disk_bytes(store.data)
 
 
 def test_a_slow_reader_gets_all_bytes_of_a_group_that_goes(store):
@@ -102,7 +91,7 @@ def test_a_slow_reader_gets_all_bytes_of_a_group_that_goes(store):
     stream = client.get_object(Bucket=BUCKET, Key="read")["Body"]
     got = stream.read(MIB)
     objects = fill(client, 42)
-    before = disk_bytes(store)
+    before = disk_bytes(store.data)
     for key in objects:
         client.delete_object(Bucket=BUCKET, Key=key)
     client.delete_object(Bucket=BUCKET, Key="read")
@@ -112,7 +101,7 @@ def test_a_slow_reader_gets_all_bytes_of_a_group_that_goes(store):
         got += piece
         time.sleep(0.5)
     assert got == body_of("read", 24 * MIB)
-    assert wait_for(lambda: disk_bytes(store) < before / 2), (before, disk_bytes(store))
+    assert wait_for(lambda: disk_bytes(store.data) < before / 2), (before, disk_bytes(store.data))
 
 
 class Churn(threading.Thread):

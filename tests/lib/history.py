@@ -25,6 +25,7 @@ class Operation:
     result: str = UNKNOWN
     value: str | None = None    # ETag written, or seen by a GET
     expects: str | None = None  # If-Match; "*": If-None-Match: *
+    why: str | None = None      # of an operation without a result: what the client was told
 
     def after(self, state):
         """(possible, state afterwards) when it takes effect at `state`."""

@@ -2,6 +2,7 @@
 import base64
 import contextlib
 import hashlib
+import os
 import xml.etree.ElementTree as ElementTree
 import zlib
 
@@ -60,6 +61,15 @@ def bytes_of(size, seed=1):
     for i in range(size // len(block) + 1):
         data += i.to_bytes(8, "big") + block[8:]
     return bytes(data[:size])
+
+
+def disk_bytes(data):
+    """What the groups of a data directory take on the disk; files may go meanwhile."""
+    total = 0
+    for name in os.listdir(data / "groups"):
+        with contextlib.suppress(FileNotFoundError):
+            total += os.stat(data / "groups" / name).st_blocks * 512
+    return total
 
 
 def tree(body):

@@ -10,15 +10,17 @@ import block_api
 import cluster as cluster_module
 
 MIB = 1024 * 1024
+ATTEMPTS = 4  # as a client would that takes 503 for what it is
 DOWN_S = 12
 SETTINGS = {"FGW_NODE_DOWN_AFTER": f"{DOWN_S}s", "FGW_TEST_DATABASE_GOOD_MS": "1000",
             "FGW_RELEASE_DELAY": "1s"}
 
 
-def client(member, attempts=4):
+def client(member, attempts=1, read_s=60, connect_s=5):
+    """boto3 to one process of a cluster; attempts 1: a test sees the first answer."""
     config = botocore.config.Config(s3={"addressing_style": "path"}, proxies={},
                                     retries={"total_max_attempts": attempts, "mode": "standard"},
-                                    read_timeout=60, connect_timeout=5)
+                                    read_timeout=read_s, connect_timeout=connect_s)
     return boto3.client("s3", endpoint_url=member.endpoint, region_name=cluster_module.REGION,
                         aws_access_key_id=cluster_module.ACCESS_KEY,
                         aws_secret_access_key=cluster_module.SECRET_KEY, config=config)
@@ -29,11 +31,11 @@ class Objects:
 
     def __init__(self, cluster, rng, name="repair"):
         self.cluster, self.rng, self.bucket, self.known = cluster, rng, name, {}
-        client(cluster.proxies[0]).create_bucket(Bucket=name)
+        client(cluster.proxies[0], ATTEMPTS).create_bucket(Bucket=name)
         time.sleep(1.1)
 
     def put(self, count, sizes=(10, 5000, 300_000, 2 * MIB + 7)):
-        s3 = client(self.cluster.proxies[0])
+        s3 = client(self.cluster.proxies[0], ATTEMPTS)
         for _ in range(count):
             for size in sizes:
                 key, body = f"k{len(self.known)}", self.rng.randbytes(size)
@@ -59,7 +61,7 @@ class Objects:
         return self.cluster.nodes[0].fgw("status")[1]["warnings"]
 
     def check(self):
-        s3 = client(self.cluster.proxies[-1])
+        s3 = client(self.cluster.proxies[-1], ATTEMPTS)
         for key, (_, _, digest) in self.known.items():
             body = s3.get_object(Bucket=self.bucket, Key=key)["Body"].read()
             assert hashlib.sha256(body).digest() == digest, key

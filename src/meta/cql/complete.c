@@ -87,7 +87,14 @@ static enum fgw_err to_completed(struct cql *cql, struct fgw_arena *arena,
                                  const struct cql_completion *completion,
                                  struct cql_upload_row *row, struct fgw_error *error)
 {
-    while (row->state == CQL_UPLOAD_COMPLETING || row->state == CQL_UPLOAD_OPEN) {
+    for (unsigned attempt = 0; row->state == CQL_UPLOAD_COMPLETING || row->state == CQL_UPLOAD_OPEN;
+         attempt++) {
+        if (attempt == CQL_ATTEMPTS_MAX) {
+            return fgw_error_set(error, FGW_ERR_UNKNOWN_OUTCOME, NULL);
+        }
+        if (attempt > 0) {
+            cql_back_off(attempt);
+        }
         struct cql_upload_row next = *row;
         bool applied = false;
         next.state = CQL_UPLOAD_COMPLETED;

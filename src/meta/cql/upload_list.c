@@ -1,5 +1,6 @@
 /* upload_list.c: open uploads of a bucket: look-up rows of all shards in the order of keys, each
- * checked against the upload's own row before it counts. */
+ * checked against the upload's own row before it counts. One that is completing is carried to its end
+ * first, whoever began it: a list never shows an upload that a call on it would find completed. */
 #include "meta/cql/cql_internal.h"
 #include "meta/lister.h"
 
@@ -64,6 +65,12 @@ static enum fgw_err check(struct upload_page *page, size_t count, struct fgw_err
         enum fgw_err err = cql_upload_wait(page->cql, page->arena, candidate->call, &candidate->id,
                                            &candidate->row, error);
         first = first == FGW_OK ? err : first;
+        if (err == FGW_OK && candidate->row.state == CQL_UPLOAD_COMPLETING) {
+            /* what cannot be carried on now is still in progress */
+            enum fgw_err ignored =
+                cql_finish_complete(page->cql, page->arena, &candidate->row, NULL);
+            (void)ignored;
+        }
     }
     return first;
 }

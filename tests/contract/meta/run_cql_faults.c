@@ -26,6 +26,9 @@ struct faults {
     unsigned late_permille;   /* answer lost, applied 400 ms later */
     unsigned pause_permille;
     unsigned pause_max_ms;
+    bool dies; /* after so many writes nothing is sent any more, as when the process dies there */
+    unsigned writes_left;
+    bool died;
     unsigned hit;
 };
 
@@ -50,8 +53,18 @@ static enum fgw_err inject(void *context, const struct fgw_cql_statement *statem
     if (fgw_rng_below(1000) < faults->pause_permille) {
         fgw_fiber_sleep_ms(fgw_rng_below(faults->pause_max_ms + 1));
     }
+    if (faults->died) {
+        return FGW_ERR_UNAVAILABLE;
+    }
     if (statement->kind == FGW_CQL_READ) {
         return FGW_OK;
+    }
+    if (faults->dies && !after) {
+        faults->died = faults->writes_left == 0;
+        if (faults->died) {
+            return FGW_ERR_UNAVAILABLE;
+        }
+        faults->writes_left--;
     }
     enum fgw_err err = FGW_OK;
     if (after) {
@@ -642,55 +655,97 @@ static void complete_it(struct worker *worker)
     worker->ok++;
 }
 
+/* An upload of one part, and what completes it. */
+static struct fgw_upload begin_upload(struct contract *c, const struct fgw_bucket *bucket,
+                                      const char *key, struct fgw_complete *out_complete)
+{
+    struct fgw_upload wanted = {.key = fgw_bytes_str(key)};
+    struct fgw_upload upload;
+    struct fgw_id id;
+    struct fgw_part part = {.number = 1, .size = 4, .mtime_ms = 1};
+    struct fgw_blob_staged *staged = fgw_arena_zalloc(&c->arena, sizeof *staged);
+    MUST_ANSWER(c->meta->ops->upload_create(c->meta, &c->arena, bucket, &wanted, &id, &c->error),
+                FGW_OK);
+    MUST_ANSWER(
+        c->meta->ops->upload_get(c->meta, &c->arena, bucket, wanted.key, &id, &upload, &c->error),
+        FGW_OK);
+    fgw_id_random(&part.attempt);
+    contract_stage(c, bucket, wanted.key, &id, UINT64_C(1) << 48, "part", staged);
+    part.extent = staged->extent;
+    MUST_ANSWER(c->meta->ops->part_put(c->meta, &c->arena, &upload, &part, staged, &c->error),
+                FGW_OK);
+    *out_complete = (struct fgw_complete){.bucket = bucket,
+                                          .upload_id = id,
+                                          .upload_rev = upload.rev,
+                                          .object = {.key = wanted.key,
+                                                     .owner_id = id,
+                                                     .etag = FGW_LIT("e-1"),
+                                                     .size = 4,
+                                                     .extents = &staged->extent,
+                                                     .extent_count = 1}};
+    return upload;
+}
+
 static void case_complete_once_in_a_storm(struct world *world)
 {
     struct contract *c = &world->c;
     struct fgw_bucket bucket = contract_bucket(c, FGW_VERSIONING_ENABLED);
     for (unsigned round = 0; round < 15; round++) {
-        struct fgw_upload wanted = {.key =
-                                        fgw_bytes_str(fgw_arena_printf(&c->arena, "u%u", round))};
-        struct fgw_upload upload;
-        struct fgw_id id;
-        struct fgw_part part = {.number = 1, .size = 4, .mtime_ms = 1};
-        struct fgw_blob_staged *staged = fgw_arena_zalloc(&c->arena, sizeof *staged);
+        const char *key = fgw_arena_printf(&c->arena, "u%u", round);
+        struct upload_race race = {0};
         unsigned ok;
         unsigned unknown;
-        MUST_ANSWER(contract_put(c, &bucket, (const char *)wanted.key.ptr, "old", NULL, NULL),
-                    FGW_OK);
-        MUST_ANSWER(
-            c->meta->ops->upload_create(c->meta, &c->arena, &bucket, &wanted, &id, &c->error),
-            FGW_OK);
-        MUST_ANSWER(c->meta->ops->upload_get(c->meta, &c->arena, &bucket, wanted.key, &id, &upload,
-                                             &c->error),
-                    FGW_OK);
-        fgw_id_random(&part.attempt);
-        contract_stage(c, &bucket, wanted.key, &id, UINT64_C(1) << 48, "part", staged);
-        part.extent = staged->extent;
-        MUST_ANSWER(c->meta->ops->part_put(c->meta, &c->arena, &upload, &part, staged, &c->error),
-                    FGW_OK);
-        struct upload_race race = {.complete = {.bucket = &bucket,
-                                                .upload_id = id,
-                                                .upload_rev = upload.rev,
-                                                .object = {.key = wanted.key,
-                                                           .owner_id = id,
-                                                           .etag = FGW_LIT("e-1"),
-                                                           .size = 4,
-                                                           .extents = &staged->extent,
-                                                           .extent_count = 1}}};
+        MUST_ANSWER(contract_put(c, &bucket, key, "old", NULL, NULL), FGW_OK);
+        (void)begin_upload(c, &bucket, key, &race.complete);
         storm(world);
         run_workers(world, &bucket, 5, 1, complete_it, &race, &ok, &unknown);
         calm(world);
-        struct fgw_list_query query = {.prefix = wanted.key, .max = 10};
+        struct fgw_list_query query = {.prefix = fgw_bytes_str(key), .max = 10};
         struct fgw_object_list list;
         MUST_ANSWER(
             c->meta->ops->version_list(c->meta, &c->arena, &bucket, &query, &list, &c->error),
             FGW_OK);
         size_t own = 0;
         for (size_t i = 0; i < list.count; i++) {
-            own += fgw_bytes_eq(list.entries[i].object.key, wanted.key);
+            own += fgw_bytes_eq_str(list.entries[i].object.key, key);
         }
         MUST(own == 2); /* the old one and one of ours */
     }
+    bytes_are_there(world, &bucket);
+}
+
+/* Whoever completes dies behind each of its writes: another process lists the upload and can abort it,
+ * or lists it not and has the object. */
+static void case_complete_that_died(struct world *world)
+{
+    enum { WRITES = 6 };
+    struct contract *c = &world->c;
+    struct fgw_meta *other = world->backends[1];
+    struct fgw_bucket bucket = contract_bucket(c, FGW_VERSIONING_NEVER);
+    unsigned listed = 0;
+    for (unsigned writes = 0; writes < WRITES; writes++) {
+        const char *key = fgw_arena_printf(&c->arena, "u%u", writes);
+        struct fgw_complete complete;
+        struct fgw_written written;
+        struct fgw_object object;
+        struct fgw_upload_list list;
+        struct fgw_upload upload = begin_upload(c, &bucket, key, &complete);
+        world->faults = (struct faults){.dies = true, .writes_left = writes};
+        enum fgw_err ignored =
+            c->meta->ops->upload_complete(c->meta, &c->arena, &complete, &written, &c->error);
+        (void)ignored;
+        world->faults = (struct faults){0};
+        struct fgw_upload_list_query query = {.prefix = fgw_bytes_str(key), .max = 10};
+        MUST_ANSWER(other->ops->upload_list(other, &c->arena, &bucket, &query, &list, &c->error),
+                    FGW_OK);
+        MUST_ANSWER(other->ops->object_get(other, &c->arena, &bucket, fgw_bytes_str(key), LATEST,
+                                           &object, &c->error),
+                    list.count == 0 ? FGW_OK : FGW_ERR_NO_SUCH_KEY);
+        MUST_ANSWER(other->ops->upload_abort(other, &c->arena, &bucket, &upload, &c->error),
+                    list.count == 0 ? FGW_ERR_NO_SUCH_UPLOAD : FGW_OK);
+        listed += list.count == 1;
+    }
+    MUST(listed == 1); /* where nothing had been written */
     bytes_are_there(world, &bucket);
 }
 
@@ -914,6 +969,7 @@ static const struct {
     {"bucket deletion in a storm", case_bucket_deletion_in_a_storm},
     {"bucket take-over", case_bucket_take_over},
     {"complete once in a storm", case_complete_once_in_a_storm},
+    {"complete that died", case_complete_that_died},
     {"ten thousand parts", case_ten_thousand_parts},
     {"purge", case_purge},
     {"purge of everything", case_purge_of_everything},
