@@ -111,6 +111,8 @@ struct fgw_bucket {
     bool object_lock;
     unsigned shards;
     unsigned replicas; /* 0 = default */
+    uint64_t quota_bytes;   /* 0 = none; judged by S3 (s3/quota.h) */
+    uint64_t quota_objects; /* same */
     const struct fgw_meta_pair *documents;
     size_t document_count;
     struct fgw_id rev;

@@ -128,7 +128,10 @@ static enum fgw_err plan(struct fgw_s3_request *request, struct copying *copying
     if (err == FGW_OK) {
         err = check_self(request, copying);
     }
-    return err == FGW_OK ? take_headers(request, copying) : err;
+    if (err == FGW_OK) {
+        err = take_headers(request, copying);
+    }
+    return err == FGW_OK ? fgw_s3_quota_take(request, copying->source.object.size, 1) : err;
 }
 
 /* -- copying ---------------------------------------------------------------------------------- */

@@ -71,7 +71,7 @@ static enum fgw_err plan(struct fgw_s3_request *request, struct part_copy *copy)
     if (err == FGW_OK && copy->range.len > request->s3->max_put_bytes) {
         err = fgw_error_set(&request->error, FGW_ERR_ENTITY_TOO_LARGE, NULL);
     }
-    return err;
+    return err == FGW_OK ? fgw_s3_quota_take(request, copy->range.len, 0) : err;
 }
 
 /* -- by a hold -------------------------------------------------------------------------------- */
