@@ -144,12 +144,12 @@ static const char *const KEY_COLUMNS[] = {"access_key", "secret_key", "user",
                                           "disabled",   "created",    NULL};
 static const char *const KEYS_COLUMNS[] = {"access_key", "user", "disabled", "created", NULL};
 static const char *const BUCKET_COLUMNS[] = {
-    "name",       "id",     "owner",    "owner_id",    "created",
-    "versioning", "shards", "replicas", "quota_bytes", "quota_objects", NULL};
+    "name",   "id",       "owner",       "owner_id",      "created", "versioning",
+    "shards", "replicas", "quota_bytes", "quota_objects", NULL};
 static const char *const BUCKETS_COLUMNS[] = {"name",       "owner",  "created",
                                               "versioning", "shards", NULL};
-static const char *const QUOTA_COLUMNS[] = {"name",  "quota_bytes", "quota_objects",
-                                            "bytes", "objects",     "upload_bytes", NULL};
+static const char *const QUOTA_COLUMNS[] = {
+    "name", "quota_bytes", "quota_objects", "bytes", "objects", "upload_bytes", NULL};
 static const char *const REMOVED_COLUMNS[] = {"removed", NULL};
 
 int fgw_cmd_user(const struct fgw_command *command)
@@ -166,12 +166,11 @@ int fgw_cmd_user(const struct fgw_command *command)
                                    fgw_admin_path(&verb.arena, "/admin/users/", verb.words[1], ""),
                                    NULL, NULL, USER_COLUMNS);
     } else if (is(&verb, "remove", 2)) {
-        exit_code = call_and_print(&verb, "DELETE",
-                                   fgw_admin_path(&verb.arena, "/admin/users/", verb.words[1],
-                                                  verb.options[OPT_FORCE].value != NULL
-                                                      ? "?force=true"
-                                                      : ""),
-                                   NULL, NULL, REMOVED_COLUMNS);
+        exit_code = call_and_print(
+            &verb, "DELETE",
+            fgw_admin_path(&verb.arena, "/admin/users/", verb.words[1],
+                           verb.options[OPT_FORCE].value != NULL ? "?force=true" : ""),
+            NULL, NULL, REMOVED_COLUMNS);
     } else if (is(&verb, "add", 2)) {
         json_t *body = json_pack("{s:s}", "name", verb.words[1]);
         set_text(body, "id", verb.options[OPT_ID].value);
@@ -248,8 +247,8 @@ static bool set_limit(json_t *body, const char *name, const struct fgw_config_op
     }
     bool size = strcmp(option->name, "bytes") == 0;
     bool none = fgw_bytes_eq_str(text, "none");
-    bool read = none || (size ? fgw_config_size(text, &value) : fgw_bytes_to_u64(text, &value)) ==
-                            FGW_OK;
+    bool read =
+        none || (size ? fgw_config_size(text, &value) : fgw_bytes_to_u64(text, &value)) == FGW_OK;
     if (!read || (!none && value == 0) || value > INT64_MAX) {
         (void)fprintf(stderr, "fgw: error: --%s %s: %s from 1, or none\n", option->name,
                       option->value, size ? "a size (500MiB, 10GiB)" : "a number");

@@ -14,7 +14,14 @@
 #include "s3/names.h"
 #include "s3/usage.h"
 
-enum { BODY_MAX = 64 * 1024, SECRET_MIN = 16, PAGE = 1000, SHARDS_MAX = 4096, REPLICAS_MAX = 16, QUOTA_TRIES = 16 };
+enum {
+    BODY_MAX = 64 * 1024,
+    SECRET_MIN = 16,
+    PAGE = 1000,
+    SHARDS_MAX = 4096,
+    REPLICAS_MAX = 16,
+    QUOTA_TRIES = 16
+};
 
 struct call {
     struct fgw_admin *admin;
@@ -392,13 +399,12 @@ static json_t *bucket_json(const struct fgw_bucket *bucket)
     static const char *const VERSIONING[] = {"never", "enabled", "suspended"};
     char id[2 * FGW_META_ID_SIZE + 1] = "";
     fgw_hex_encode(fgw_bytes(bucket->id.bytes, FGW_META_ID_SIZE), id);
-    return json_pack("{s:o,s:s,s:o,s:o,s:o,s:s,s:i,s:i,s:o,s:o}", "name", text_of(bucket->name),
-                     "id", id,
-                     "owner_id", text_of(bucket->owner_id), "owner", text_of(bucket->owner_name),
-                     "created", time_of(bucket->created_ms), "versioning",
-                     VERSIONING[bucket->versioning % 3], "shards", (int)bucket->shards, "replicas",
-                     (int)bucket->replicas, "quota_bytes", limit_of(bucket->quota_bytes),
-                     "quota_objects", limit_of(bucket->quota_objects));
+    return json_pack(
+        "{s:o,s:s,s:o,s:o,s:o,s:s,s:i,s:i,s:o,s:o}", "name", text_of(bucket->name), "id", id,
+        "owner_id", text_of(bucket->owner_id), "owner", text_of(bucket->owner_name), "created",
+        time_of(bucket->created_ms), "versioning", VERSIONING[bucket->versioning % 3], "shards",
+        (int)bucket->shards, "replicas", (int)bucket->replicas, "quota_bytes",
+        limit_of(bucket->quota_bytes), "quota_objects", limit_of(bucket->quota_objects));
 }
 
 static int list_buckets(struct call *call)
@@ -451,11 +457,11 @@ static int show_quota(struct call *call, struct fgw_bytes name)
     if (err != FGW_OK) {
         return failed(call, err, "bucket", name);
     }
-    call->answer = json_pack("{s:o,s:o,s:o,s:I,s:I,s:I}", "name", text_of(bucket.name),
-                             "quota_bytes", limit_of(bucket.quota_bytes), "quota_objects",
-                             limit_of(bucket.quota_objects), "bytes", (json_int_t)usage.bytes,
-                             "objects", (json_int_t)usage.objects, "upload_bytes",
-                             (json_int_t)usage.upload_bytes);
+    call->answer =
+        json_pack("{s:o,s:o,s:o,s:I,s:I,s:I}", "name", text_of(bucket.name), "quota_bytes",
+                  limit_of(bucket.quota_bytes), "quota_objects", limit_of(bucket.quota_objects),
+                  "bytes", (json_int_t)usage.bytes, "objects", (json_int_t)usage.objects,
+                  "upload_bytes", (json_int_t)usage.upload_bytes);
     return 200;
 }
 

@@ -1,10 +1,22 @@
 /* row_bucket.c: bucket rows. See row.h. */
 #include "meta/row_internal.h"
 
-enum bucket_tag { BUCKET_ID = 2, BUCKET_OWNER_ID = 4, BUCKET_OWNER_NAME = 6, BUCKET_REGION = 8,
-                  BUCKET_CREATED = 10, BUCKET_VERSIONING = 12, BUCKET_ACL = 14, BUCKET_LOCK = 16,
-                  BUCKET_SHARDS = 18, BUCKET_REPLICAS = 20, BUCKET_DOCUMENT = 22, BUCKET_REV = 24,
-                  BUCKET_QUOTA_BYTES = 26, BUCKET_QUOTA_OBJECTS = 28 };
+enum bucket_tag {
+    BUCKET_ID = 2,
+    BUCKET_OWNER_ID = 4,
+    BUCKET_OWNER_NAME = 6,
+    BUCKET_REGION = 8,
+    BUCKET_CREATED = 10,
+    BUCKET_VERSIONING = 12,
+    BUCKET_ACL = 14,
+    BUCKET_LOCK = 16,
+    BUCKET_SHARDS = 18,
+    BUCKET_REPLICAS = 20,
+    BUCKET_DOCUMENT = 22,
+    BUCKET_REV = 24,
+    BUCKET_QUOTA_BYTES = 26,
+    BUCKET_QUOTA_OBJECTS = 28
+};
 
 void fgw_row_encode_bucket(struct fgw_buf *out, const struct fgw_bucket *bucket)
 {

@@ -111,8 +111,8 @@ static enum fgw_err check_name(struct fgw_s3_request *request)
 {
     struct fgw_meta *meta = request->s3->meta;
     struct fgw_bucket bucket;
-    enum fgw_err err = fgw_s3_bucket_name_valid(request->bucket_name) ? FGW_OK
-                                                                      : FGW_ERR_INVALID_BUCKET_NAME;
+    enum fgw_err err =
+        fgw_s3_bucket_name_valid(request->bucket_name) ? FGW_OK : FGW_ERR_INVALID_BUCKET_NAME;
     if (err == FGW_OK && fgw_s3_bucket_name_reserved(request->bucket_name)) {
         err = meta->ops->bucket_get(meta, request->arena, request->bucket_name, true, &bucket,
                                     &request->error);
@@ -145,8 +145,8 @@ enum fgw_err fgw_s3_op_create_bucket(struct fgw_s3_request *request)
     if (err != FGW_OK) {
         return err;
     }
-    fgw_s3_extra_header(request, "Location",
-                        fgw_bytes_str(fgw_arena_printf(request->arena, "/%.*s",
-                                                       FGW_FMT(request->bucket_name))));
+    fgw_s3_extra_header(
+        request, "Location",
+        fgw_bytes_str(fgw_arena_printf(request->arena, "/%.*s", FGW_FMT(request->bucket_name))));
     return fgw_s3_answer_empty(request, 200);
 }

@@ -38,8 +38,8 @@ struct entry {
     uint64_t began_ms; /* of the last count that ended, whatever came of it */
     uint64_t duration_ms;
     uint64_t running_since_ms;
-    bool known;   /* a count succeeded */
-    bool ended;   /* a count ended */
+    bool known; /* a count succeeded */
+    bool ended; /* a count ended */
     bool running;
     bool changed; /* something was written or deleted here since the last count began */
     bool changed_running;
@@ -155,8 +155,8 @@ static void run_count(void *arg)
     struct fgw_s3_usage usage;
     struct fgw_error error;
     fgw_error_init(&error);
-    enum fgw_err err = fgw_s3_usage_count(quotas->meta, &count->bucket, is_stopping, quotas, &usage,
-                                          &error);
+    enum fgw_err err =
+        fgw_s3_usage_count(quotas->meta, &count->bucket, is_stopping, quotas, &usage, &error);
     if (err != FGW_OK && err != FGW_ERR_CANCELLED) {
         fgw_log_warn("quota", "bucket %.*s could not be counted: %s", FGW_FMT(count->bucket.name),
                      fgw_error_message(&error));
@@ -205,8 +205,8 @@ static bool fits(const struct entry *entry, const struct fgw_bucket *bucket, uin
     uint64_t used_objects = entry->counted.objects + entry->taken.objects;
     bool too_large = bucket->quota_bytes > 0 && bytes > 0 &&
                      (used_bytes > bucket->quota_bytes || bytes > bucket->quota_bytes - used_bytes);
-    bool too_many = bucket->quota_objects > 0 && objects > 0 &&
-                    used_objects + objects > bucket->quota_objects;
+    bool too_many =
+        bucket->quota_objects > 0 && objects > 0 && used_objects + objects > bucket->quota_objects;
     return !too_large && !too_many;
 }
 
@@ -236,8 +236,7 @@ static enum verdict doubt(struct entry *entry, const struct fgw_bucket *bucket,
 
 /* Under the mutex. *out_count: a count to start. */
 static enum verdict judge(struct entry *entry, const struct fgw_bucket *bucket,
-                          const struct room *wanted, uint64_t deadline_ms,
-                          struct count **out_count)
+                          const struct room *wanted, uint64_t deadline_ms, struct count **out_count)
 {
     uint64_t now_ms = fgw_clock_boot_ms();
     if (!entry->known) {

@@ -34,8 +34,8 @@ struct fgw_s3_quotas *fgw_s3_quotas_new(struct fgw_meta *meta);
 void fgw_s3_quotas_free(struct fgw_s3_quotas *quotas);
 
 /* Takes room in request->bucket, in the request's fiber, which may wait. Again for more. QUOTA_EXCEEDED. */
-enum fgw_err fgw_s3_quota_take(struct fgw_s3_request *request, uint64_t bytes, uint64_t objects)
-    FGW_MUST_CHECK;
+enum fgw_err fgw_s3_quota_take(struct fgw_s3_request *request, uint64_t bytes,
+                               uint64_t objects) FGW_MUST_CHECK;
 /* Once at the request's end, with its outcome: what failed gives back what it took. */
 void fgw_s3_quota_settle(struct fgw_s3_request *request, enum fgw_err outcome);
 

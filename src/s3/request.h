@@ -59,7 +59,7 @@ struct fgw_s3_request {
     struct fgw_s3_identity identity;
     struct fgw_bucket bucket; /* valid behind the engine's checks, unless the row says NO_BUCKET */
     struct fgw_s3_quota_taken quota_taken;
-    uint64_t body_bytes;      /* taken in so far, codings removed */
+    uint64_t body_bytes; /* taken in so far, codings removed */
     char request_id[FGW_S3_REQUEST_ID_SIZE + 1];
     struct fgw_s3_extra_header extra_headers[FGW_S3_EXTRA_HEADERS_MAX];
     unsigned extra_header_count;

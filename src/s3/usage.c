@@ -50,11 +50,10 @@ static enum fgw_err count_objects(struct walk *walk)
         }
         fgw_arena_reset(&walk->arena);
         query.after = fgw_buf_bytes(&walk->after);
-        enum fgw_err err =
-            versions ? ops->version_list(walk->meta, &walk->arena, walk->bucket, &query, &list,
-                                         walk->error)
-                     : ops->object_list(walk->meta, &walk->arena, walk->bucket, &query, &list,
-                                        walk->error);
+        enum fgw_err err = versions ? ops->version_list(walk->meta, &walk->arena, walk->bucket,
+                                                        &query, &list, walk->error)
+                                    : ops->object_list(walk->meta, &walk->arena, walk->bucket,
+                                                       &query, &list, walk->error);
         if (err != FGW_OK || list.count == 0) {
             return err;
         }
@@ -93,8 +92,8 @@ static enum fgw_err count_uploads(struct walk *walk)
         enum fgw_err err = walk->meta->ops->upload_list(walk->meta, &walk->arena, walk->bucket,
                                                         &query, &list, walk->error);
         for (size_t i = 0; err == FGW_OK && i < list.count; i++) {
-            err = is_stopping(walk) ? FGW_ERR_CANCELLED
-                                    : count_parts(walk, &list.entries[i].upload);
+            err =
+                is_stopping(walk) ? FGW_ERR_CANCELLED : count_parts(walk, &list.entries[i].upload);
         }
         if (err != FGW_OK || list.count == 0) {
             return err;
@@ -111,11 +110,8 @@ enum fgw_err fgw_s3_usage_count(struct fgw_meta *meta, const struct fgw_bucket *
                                 bool (*stopping)(void *context), void *context,
                                 struct fgw_s3_usage *out_usage, struct fgw_error *error)
 {
-    struct walk walk = {.meta = meta,
-                        .bucket = bucket,
-                        .stopping = stopping,
-                        .context = context,
-                        .error = error};
+    struct walk walk = {
+        .meta = meta, .bucket = bucket, .stopping = stopping, .context = context, .error = error};
     fgw_arena_init(&walk.arena, 0);
     fgw_arena_init(&walk.inner, 0);
     fgw_buf_init(&walk.after, FGW_META_KEY_MAX);

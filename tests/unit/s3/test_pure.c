@@ -58,11 +58,12 @@ static void bucket_names(void **state)
 static void reserved_bucket_names(void **state)
 {
     (void)state;
-    static const char *const FREE[] = {"xn-", "axn--b", "sthree", "amzn-s3-demo", "s3alias", "a-mrap",
-                                       "ol-s3", "a-x-s3", "mrap.a", "--x-s3a", ""};
-    static const char *const KEPT[] = {"xn--a",     "sthree-configurator", "amzn-s3-demo-bucket",
-                                       "a-s3alias", "a--ol-s3",            "a.mrap",
-                                       "a--x-s3",   "a--table-s3"};
+    static const char *const FREE[] = {"xn-",     "axn--b",  "sthree", "amzn-s3-demo",
+                                       "s3alias", "a-mrap",  "ol-s3",  "a-x-s3",
+                                       "mrap.a",  "--x-s3a", ""};
+    static const char *const KEPT[] = {
+        "xn--a",   "sthree-configurator", "amzn-s3-demo-bucket", "a-s3alias", "a--ol-s3", "a.mrap",
+        "a--x-s3", "a--table-s3"};
     for (size_t i = 0; i < FGW_COUNT_OF(FREE); i++) {
         assert_false(fgw_s3_bucket_name_reserved(fgw_bytes_str(FREE[i])));
     }
