@@ -141,6 +141,8 @@ def test_versions_and_uploads_count(server, client, bucket):
     client.put_object(Bucket=bucket, Key="n", Body=b"123")
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_many_pages_and_a_restart(server_factory):
     server = server_factory(form="embedded")
     client = server.client()
