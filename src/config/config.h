@@ -182,6 +182,8 @@ void fgw_config_deinit(struct fgw_config *config);
 enum { FGW_CONFIG_KEYSPACE_SIZE = 49 };
 void fgw_config_node_keyspace(const char *node_id, char out[FGW_CONFIG_KEYSPACE_SIZE]);
 bool fgw_config_node_id_valid(const char *node_id);
+/* "10GiB" as bytes; FGW_ERR_PARSE. */
+enum fgw_err fgw_config_size(struct fgw_bytes text, uint64_t *out_bytes) FGW_MUST_CHECK;
 
 /* What a table of settings shows; secrets are masked. */
 const char *fgw_setting_name(enum fgw_setting_id id);

@@ -52,6 +52,11 @@ enum fgw_err size_from_text(struct fgw_bytes text, uint64_t *out_bytes)
     return scaled_from_text(text, UNITS, FGW_COUNT_OF(UNITS), out_bytes);
 }
 
+enum fgw_err fgw_config_size(struct fgw_bytes text, uint64_t *out_bytes)
+{
+    return size_from_text(text, out_bytes);
+}
+
 static enum fgw_err rate_from_text(struct fgw_bytes text, uint64_t *out)
 {
     struct fgw_bytes per_second = FGW_LIT("/s");

@@ -12,8 +12,16 @@
 #include "base/timefmt.h"
 #include "console/admin_storage.h"
 #include "s3/names.h"
+#include "s3/usage.h"
 
-enum { BODY_MAX = 64 * 1024, SECRET_MIN = 16, PAGE = 1000, SHARDS_MAX = 4096, REPLICAS_MAX = 16 };
+enum {
+    BODY_MAX = 64 * 1024,
+    SECRET_MIN = 16,
+    PAGE = 1000,
+    SHARDS_MAX = 4096,
+    REPLICAS_MAX = 16,
+    QUOTA_TRIES = 16
+};
 
 struct call {
     struct fgw_admin *admin;
@@ -251,10 +259,43 @@ static int show_user(struct call *call, struct fgw_bytes name)
     return 200;
 }
 
+/* A bucket whose owner is gone can only be reached by root and users with a policy. FGW_ERR_EXISTS with
+ * its name when the user owns one. */
+static enum fgw_err owns_no_bucket(struct call *call, struct fgw_bytes user_name,
+                                   struct fgw_bytes *out_bucket)
+{
+    struct fgw_user user;
+    struct fgw_bucket *buckets;
+    size_t count;
+    bool truncated;
+    struct fgw_meta *meta = call->admin->meta;
+    enum fgw_err err = meta->ops->user_get(meta, &call->arena, user_name, &user, &call->error);
+    if (err == FGW_OK) {
+        err = meta->ops->bucket_list(meta, &call->arena, user.canonical_id, fgw_bytes(NULL, 0), 1,
+                                     &buckets, &count, &truncated, &call->error);
+    }
+    if (err == FGW_OK && count > 0) {
+        *out_bucket = buckets[0].name;
+        return FGW_ERR_EXISTS;
+    }
+    return err;
+}
+
 static int remove_user(struct call *call, struct fgw_bytes name)
 {
     struct fgw_meta *meta = call->admin->meta;
-    enum fgw_err err = meta->ops->user_remove(meta, &call->arena, name, &call->error);
+    struct fgw_bytes bucket = {NULL, 0};
+    bool force = fgw_bytes_eq_str(call->query, "force=true");
+    enum fgw_err err = force ? FGW_OK : owns_no_bucket(call, name, &bucket);
+    if (bucket.len > 0) {
+        return refuse(call, 409, "UserOwnsBuckets",
+                      "user %.*s owns buckets, among them %.*s: delete them first; or --force, "
+                      "then they stay as they are, for root and users with a policy",
+                      FGW_FMT(name), FGW_FMT(bucket));
+    }
+    if (err == FGW_OK) {
+        err = meta->ops->user_remove(meta, &call->arena, name, &call->error);
+    }
     if (err != FGW_OK) {
         return failed(call, err, "user", name);
     }
@@ -348,16 +389,22 @@ static int set_disabled(struct call *call, struct fgw_bytes access_key, bool dis
 
 /* -- buckets, status --------------------------------------------------------------------------- */
 
+static json_t *limit_of(uint64_t value)
+{
+    return value == 0 ? json_null() : json_integer((json_int_t)value);
+}
+
 static json_t *bucket_json(const struct fgw_bucket *bucket)
 {
     static const char *const VERSIONING[] = {"never", "enabled", "suspended"};
     char id[2 * FGW_META_ID_SIZE + 1] = "";
     fgw_hex_encode(fgw_bytes(bucket->id.bytes, FGW_META_ID_SIZE), id);
-    return json_pack("{s:o,s:s,s:o,s:o,s:o,s:s,s:i,s:i}", "name", text_of(bucket->name), "id", id,
-                     "owner_id", text_of(bucket->owner_id), "owner", text_of(bucket->owner_name),
-                     "created", time_of(bucket->created_ms), "versioning",
-                     VERSIONING[bucket->versioning % 3], "shards", (int)bucket->shards, "replicas",
-                     (int)bucket->replicas);
+    return json_pack(
+        "{s:o,s:s,s:o,s:o,s:o,s:s,s:i,s:i,s:o,s:o}", "name", text_of(bucket->name), "id", id,
+        "owner_id", text_of(bucket->owner_id), "owner", text_of(bucket->owner_name), "created",
+        time_of(bucket->created_ms), "versioning", VERSIONING[bucket->versioning % 3], "shards",
+        (int)bucket->shards, "replicas", (int)bucket->replicas, "quota_bytes",
+        limit_of(bucket->quota_bytes), "quota_objects", limit_of(bucket->quota_objects));
 }
 
 static int list_buckets(struct call *call)
@@ -397,6 +444,61 @@ static int show_bucket(struct call *call, struct fgw_bytes name)
     return 200;
 }
 
+/* With what the bucket holds now, counted by a walk over it. */
+static int show_quota(struct call *call, struct fgw_bytes name)
+{
+    struct fgw_bucket bucket;
+    struct fgw_s3_usage usage;
+    struct fgw_meta *meta = call->admin->meta;
+    enum fgw_err err = meta->ops->bucket_get(meta, &call->arena, name, true, &bucket, &call->error);
+    if (err == FGW_OK) {
+        err = fgw_s3_usage_count(meta, &bucket, NULL, NULL, &usage, &call->error);
+    }
+    if (err != FGW_OK) {
+        return failed(call, err, "bucket", name);
+    }
+    call->answer =
+        json_pack("{s:o,s:o,s:o,s:I,s:I,s:I}", "name", text_of(bucket.name), "quota_bytes",
+                  limit_of(bucket.quota_bytes), "quota_objects", limit_of(bucket.quota_objects),
+                  "bytes", (json_int_t)usage.bytes, "objects", (json_int_t)usage.objects,
+                  "upload_bytes", (json_int_t)usage.upload_bytes);
+    return 200;
+}
+
+/* Absent: stays. False: no number from 0. */
+static bool take_limit(const struct call *call, const char *name, uint64_t *limit)
+{
+    const json_t *value = json_object_get(call->body, name);
+    if (value == NULL) {
+        return true;
+    }
+    if (!json_is_integer(value) || json_integer_value(value) < 0) {
+        return false;
+    }
+    *limit = (uint64_t)json_integer_value(value);
+    return true;
+}
+
+static int set_quota(struct call *call, struct fgw_bytes name)
+{
+    struct fgw_bucket bucket;
+    struct fgw_meta *meta = call->admin->meta;
+    enum fgw_err err = FGW_ERR_CONFLICT;
+    /* somebody else may be changing the bucket's row */
+    for (unsigned attempt = 0; attempt < QUOTA_TRIES && err == FGW_ERR_CONFLICT; attempt++) {
+        err = meta->ops->bucket_get(meta, &call->arena, name, true, &bucket, &call->error);
+        if (err == FGW_OK && (!take_limit(call, "bytes", &bucket.quota_bytes) ||
+                              !take_limit(call, "objects", &bucket.quota_objects))) {
+            return refuse(call, 400, "InvalidArgument",
+                          "bytes and objects are whole numbers, 0 for no limit");
+        }
+        if (err == FGW_OK) {
+            err = meta->ops->bucket_update(meta, &call->arena, &bucket, &call->error);
+        }
+    }
+    return err == FGW_OK ? show_quota(call, name) : failed(call, err, "bucket", name);
+}
+
 /* Owner by user name; root without one. */
 static enum fgw_err find_owner(struct call *call, struct fgw_bucket *bucket)
 {
@@ -428,6 +530,12 @@ static int add_bucket(struct call *call)
         return refuse(call, 400, "InvalidBucketName",
                       "a bucket name has 3 to 63 of a-z 0-9 . - as S3 allows them: \"%.*s\"",
                       FGW_FMT(fgw_bytes_sub(wanted.name, 0, 200)));
+    }
+    if (fgw_s3_bucket_name_reserved(wanted.name)) {
+        return refuse(call, 400, "InvalidBucketName",
+                      "S3 keeps names that begin with xn--, sthree- or amzn-s3-demo- or end in "
+                      "-s3alias, --ol-s3, .mrap, --x-s3 or --table-s3: \"%.*s\"",
+                      FGW_FMT(wanted.name));
     }
     if (shards < 0 || shards > SHARDS_MAX || replicas < 0 || replicas > REPLICAS_MAX) {
         return refuse(call, 400, "InvalidArgument", "shards 1 to %d, replicas 1 to %d", SHARDS_MAX,
@@ -485,6 +593,9 @@ static int on_item(struct call *call, const char *method, struct fgw_bytes kind,
     }
     if (fgw_bytes_eq_str(kind, "buckets") && verb.len == 0 && get) {
         return show_bucket(call, name);
+    }
+    if (fgw_bytes_eq_str(kind, "buckets") && fgw_bytes_eq_str(verb, "quota") && (get || post)) {
+        return get ? show_quota(call, name) : set_quota(call, name);
     }
     if (fgw_bytes_eq_str(kind, "keys") && verb.len == 0 && delete) {
         return remove_key(call, name);

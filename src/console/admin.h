@@ -5,12 +5,15 @@
  *   GET    /admin/users                      {"users":[...]}
  *   POST   /admin/users                      {"name","id","email","display_name","access_key",
  *                                             "secret_key","policy"}: the user with a first key
- *   GET|DELETE /admin/users/NAME
+ *   GET /admin/users/NAME
+ *   DELETE /admin/users/NAME[?force=true]    refused while it owns buckets, unless forced
  *   GET    /admin/keys[?user=NAME]           secrets are never shown again
  *   POST   /admin/keys                       {"user","access_key","secret_key"}
  *   DELETE /admin/keys/KEY
  *   POST   /admin/keys/KEY/disable, /enable
  *   GET    /admin/buckets, /admin/buckets/NAME
+ *   GET    /admin/buckets/NAME/quota         the limits, and what the bucket holds now
+ *   POST   /admin/buckets/NAME/quota         {"bytes","objects"}: 0 for no limit, absent: as it is
  *   POST   /admin/buckets                    {"name","owner","shards","replicas"}
  *   GET    /admin/nodes                      {"nodes":[...],"sets":...,"warnings":[...]}
  *   POST   /admin/nodes                      {"do":"rebalance"}

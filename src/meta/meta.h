@@ -77,7 +77,12 @@ struct fgw_meta_pair {
 
 /* -- identities ------------------------------------------------------------------------------ */
 
-enum fgw_policy_kind { FGW_POLICY_NONE, FGW_POLICY_READONLY, FGW_POLICY_READWRITE, FGW_POLICY_ADMIN };
+enum fgw_policy_kind {
+    FGW_POLICY_NONE,
+    FGW_POLICY_READONLY,
+    FGW_POLICY_READWRITE,
+    FGW_POLICY_ADMIN
+};
 
 struct fgw_user {
     struct fgw_bytes name;         /* unique, the argument of `fgw user add` */
@@ -110,7 +115,9 @@ struct fgw_bucket {
     enum fgw_acl acl;
     bool object_lock;
     unsigned shards;
-    unsigned replicas; /* 0 = default */
+    unsigned replicas;      /* 0 = default */
+    uint64_t quota_bytes;   /* 0 = none; judged by S3 (s3/quota.h) */
+    uint64_t quota_objects; /* same */
     const struct fgw_meta_pair *documents;
     size_t document_count;
     struct fgw_id rev;
@@ -129,17 +136,17 @@ struct fgw_object_part {
 /* What a PUT, copy or Complete stores and a GET gives back. */
 struct fgw_object {
     struct fgw_bytes key;
-    struct fgw_id version_id;  /* never zero; also the null version has one */
-    bool is_null;              /* shown as "null" */
+    struct fgw_id version_id; /* never zero; also the null version has one */
+    bool is_null;             /* shown as "null" */
     bool delete_marker;
-    bool latest;               /* filled by lists of versions and by version look-ups */
-    struct fgw_id owner_id;    /* of its holds: version id, or upload id */
+    bool latest;            /* filled by lists of versions and by version look-ups */
+    struct fgw_id owner_id; /* of its holds: version id, or upload id */
     uint64_t size;
     int64_t mtime_ms;
-    struct fgw_bytes etag;     /* without quotes: 32 hex, or 32 hex "-" n */
+    struct fgw_bytes etag;          /* without quotes: 32 hex, or 32 hex "-" n */
     struct fgw_bytes storage_class; /* empty = STANDARD */
     enum fgw_acl acl;
-    struct fgw_bytes creator_id;    /* canonical id of who wrote it; empty = anonymous */
+    struct fgw_bytes creator_id; /* canonical id of who wrote it; empty = anonymous */
     struct fgw_bytes creator_name;
     const struct fgw_meta_pair *headers; /* system and user metadata, as to be given back */
     size_t header_count;
@@ -148,32 +155,32 @@ struct fgw_object {
     struct fgw_checksum_value checksum;
     const struct fgw_object_part *parts; /* multipart only */
     size_t part_count;
-    const struct fgw_extent *extents;    /* in order; none for an empty or marker row is legal */
+    const struct fgw_extent *extents; /* in order; none for an empty or marker row is legal */
     size_t extent_count;
-    struct fgw_cid cid;        /* root of the whole object */
+    struct fgw_cid cid; /* root of the whole object */
     bool has_cid;
-    bool canonical_cid;        /* equals `ipfs add` with profile unixfs-v1-2025 */
-    struct fgw_id upload_id;   /* zero unless made by Complete */
+    bool canonical_cid;      /* equals `ipfs add` with profile unixfs-v1-2025 */
+    struct fgw_id upload_id; /* zero unless made by Complete */
     struct fgw_id rev;
     struct fgw_bytes unknown;
 };
 
 /* Conditions of a write, evaluated against the row that the write replaces. */
 struct fgw_conditions {
-    bool if_none_match_any;           /* If-None-Match: * */
-    struct fgw_bytes if_none_match;   /* one ETag without quotes, or empty */
-    bool if_match_any;                /* If-Match: * */
-    struct fgw_bytes if_match;        /* one ETag without quotes, or empty */
-    bool has_if_match_mtime;          /* x-amz-if-match-last-modified-time (DELETE) */
+    bool if_none_match_any;         /* If-None-Match: * */
+    struct fgw_bytes if_none_match; /* one ETag without quotes, or empty */
+    bool if_match_any;              /* If-Match: * */
+    struct fgw_bytes if_match;      /* one ETag without quotes, or empty */
+    bool has_if_match_mtime;        /* x-amz-if-match-last-modified-time (DELETE) */
     int64_t if_match_mtime_ms;
-    bool has_if_match_size;           /* x-amz-if-match-size (DELETE) */
+    bool has_if_match_size; /* x-amz-if-match-size (DELETE) */
     uint64_t if_match_size;
 };
 /* existing: NULL when there is none or it is a delete marker. FGW_OK, PRECONDITION_FAILED (with the
  * element Condition), NO_SUCH_KEY (If-Match on nothing). */
 enum fgw_err fgw_conditions_check(const struct fgw_conditions *conditions,
-                                  const struct fgw_object *existing, struct fgw_error *error)
-    FGW_MUST_CHECK;
+                                  const struct fgw_object *existing,
+                                  struct fgw_error *error) FGW_MUST_CHECK;
 bool fgw_conditions_any(const struct fgw_conditions *conditions);
 
 /* Which version a call means. */
@@ -188,7 +195,7 @@ struct fgw_put {
                                         again when the write commits */
     struct fgw_object object;        /* key, owner_id, size, etag, headers...; version_id, mtime_ms,
                                         is_null, rev are drawn by the backend */
-    struct fgw_blob_staged *staged;  /* array in the order of the object's extents; each is committed
+    struct fgw_blob_staged *staged; /* array in the order of the object's extents; each is committed
                                         on FGW_OK and discarded on any other code but UNKNOWN_OUTCOME
                                         (then the sweeper decides) */
     size_t staged_count;
@@ -199,7 +206,7 @@ struct fgw_written {
     struct fgw_id version_id;
     bool is_null;
     int64_t mtime_ms;
-    bool delete_marker; /* of delete: a marker was made, or the version removed was one */
+    bool delete_marker;   /* of delete: a marker was made, or the version removed was one */
     bool removed_version; /* of delete: a version went for good */
 };
 
@@ -207,19 +214,20 @@ struct fgw_written {
 
 struct fgw_list_query {
     struct fgw_bytes prefix;
-    struct fgw_bytes delimiter;  /* empty: none */
-    struct fgw_bytes after;      /* exclusive; empty: from the start. One that equals or lies under a
+    struct fgw_bytes delimiter; /* empty: none */
+    struct fgw_bytes after;     /* exclusive; empty: from the start. One that equals or lies under a
                                     common prefix skips everything under it. */
-    bool has_after_version;      /* versions: go on behind this version of key `after` */
+    bool has_after_version;     /* versions: go on behind this version of key `after` */
     struct fgw_version after_version;
-    unsigned max;                /* entries and common prefixes together, 1..1000 */
+    unsigned max; /* entries and common prefixes together, 1..1000 */
 };
 
 /* One result: an object, or a common prefix. */
 struct fgw_list_entry {
     bool is_prefix;
     struct fgw_bytes prefix;
-    struct fgw_object object; /* listing columns only: key, version, size, etag, mtime, class, marker,
+    struct fgw_object
+        object; /* listing columns only: key, version, size, etag, mtime, class, marker,
                                  creator, checksum algorithm */
 };
 
@@ -232,24 +240,24 @@ struct fgw_object_list {
 /* -- multipart ------------------------------------------------------------------------------- */
 
 struct fgw_upload {
-    struct fgw_id id;           /* also the owner id of its holds */
+    struct fgw_id id; /* also the owner id of its holds */
     struct fgw_id bucket_id;
     struct fgw_bytes bucket_name;
     struct fgw_bytes key;
     int64_t created_ms;
-    struct fgw_object object;   /* headers, acl, class, creator, tags for the object to be */
+    struct fgw_object object; /* headers, acl, class, creator, tags for the object to be */
     enum fgw_checksum checksum_algorithm;
     enum fgw_checksum_type checksum_type;
     struct fgw_id rev;
-    bool completed;             /* kept 7 days to answer repeats: answer below */
+    bool completed; /* kept 7 days to answer repeats: answer below */
     struct fgw_written answer;
     struct fgw_bytes answer_etag;
     struct fgw_checksum_value answer_checksum;
 };
 
 struct fgw_part {
-    unsigned number;            /* 1..10,000 */
-    struct fgw_id attempt;      /* the newest attempt of a number counts, unless Complete names another
+    unsigned number;       /* 1..10,000 */
+    struct fgw_id attempt; /* the newest attempt of a number counts, unless Complete names another
                                    attempt's ETag */
     uint64_t size;
     uint8_t md5[16];
@@ -261,10 +269,10 @@ struct fgw_part {
 struct fgw_complete {
     const struct fgw_bucket *bucket;
     struct fgw_id upload_id;
-    struct fgw_id upload_rev;      /* as read; a change in between is noticed */
-    struct fgw_object object;      /* size, etag, checksum, parts, extents, headers: the whole row;
+    struct fgw_id upload_rev;   /* as read; a change in between is noticed */
+    struct fgw_object object;   /* size, etag, checksum, parts, extents, headers: the whole row;
                                       extents ascend by number */
-    uint8_t part_list_hash[32];    /* SHA-256 over what the client listed: a repeat is recognised */
+    uint8_t part_list_hash[32]; /* SHA-256 over what the client listed: a repeat is recognised */
     struct fgw_conditions conditions;
 };
 
@@ -294,8 +302,8 @@ enum { FGW_META_LIVE_SETS = 16 };
 /* Who names a blob for an owner (storage.md section 5). */
 struct fgw_blob_live {
     bool live;
-    bool any_set;    /* an open upload: its parts may lie, or come to lie, on any set */
-    unsigned count;  /* sets that the rows name it on, each once */
+    bool any_set;   /* an open upload: its parts may lie, or come to lie, on any set */
+    unsigned count; /* sets that the rows name it on, each once */
     uint64_t sets[FGW_META_LIVE_SETS]; /* 0: this process's own store */
 };
 /* Adds the sets on which these extents name the blob; live when there is one. */
@@ -312,8 +320,9 @@ struct fgw_meta_ops {
                                   const struct fgw_bucket *wanted, struct fgw_bucket *out_bucket,
                                   struct fgw_error *error);
     /* fresh: as of now (writes); else a snapshot at most 1 s old (reads). NO_SUCH_BUCKET. */
-    enum fgw_err (*bucket_get)(struct fgw_meta *meta, struct fgw_arena *arena, struct fgw_bytes name,
-                               bool fresh, struct fgw_bucket *out_bucket, struct fgw_error *error);
+    enum fgw_err (*bucket_get)(struct fgw_meta *meta, struct fgw_arena *arena,
+                               struct fgw_bytes name, bool fresh, struct fgw_bucket *out_bucket,
+                               struct fgw_error *error);
     /* Replaces the row IF rev is still bucket->rev; CONFLICT when not. */
     enum fgw_err (*bucket_update)(struct fgw_meta *meta, struct fgw_arena *arena,
                                   const struct fgw_bucket *bucket, struct fgw_error *error);
@@ -351,7 +360,8 @@ struct fgw_meta_ops {
                                 const struct fgw_bucket *bucket, const struct fgw_list_query *query,
                                 struct fgw_object_list *out_list, struct fgw_error *error);
     enum fgw_err (*version_list)(struct fgw_meta *meta, struct fgw_arena *arena,
-                                 const struct fgw_bucket *bucket, const struct fgw_list_query *query,
+                                 const struct fgw_bucket *bucket,
+                                 const struct fgw_list_query *query,
                                  struct fgw_object_list *out_list, struct fgw_error *error);
 
     /* Multipart. NO_SUCH_UPLOAD: unknown, aborted, of another key (the caller compares bucket and
@@ -387,16 +397,17 @@ struct fgw_meta_ops {
                                     struct fgw_written *out_written, struct fgw_error *error);
 
     /* Identities. key_get: INVALID_ACCESS_KEY_ID; answers at most 5 s old, both structs filled. */
-    enum fgw_err (*key_get)(struct fgw_meta *meta, struct fgw_arena *arena, struct fgw_bytes access_key,
-                            struct fgw_access_key *out_key, struct fgw_user *out_user,
-                            struct fgw_error *error);
+    enum fgw_err (*key_get)(struct fgw_meta *meta, struct fgw_arena *arena,
+                            struct fgw_bytes access_key, struct fgw_access_key *out_key,
+                            struct fgw_user *out_user, struct fgw_error *error);
     enum fgw_err (*user_put)(struct fgw_meta *meta, struct fgw_arena *arena,
-                             const struct fgw_user *user, bool must_be_new, struct fgw_error *error);
+                             const struct fgw_user *user, bool must_be_new,
+                             struct fgw_error *error);
     enum fgw_err (*user_get)(struct fgw_meta *meta, struct fgw_arena *arena, struct fgw_bytes name,
                              struct fgw_user *out_user, struct fgw_error *error);
     /* Removes its keys too; its buckets stay. */
-    enum fgw_err (*user_remove)(struct fgw_meta *meta, struct fgw_arena *arena, struct fgw_bytes name,
-                                struct fgw_error *error);
+    enum fgw_err (*user_remove)(struct fgw_meta *meta, struct fgw_arena *arena,
+                                struct fgw_bytes name, struct fgw_error *error);
     enum fgw_err (*user_list)(struct fgw_meta *meta, struct fgw_arena *arena,
                               struct fgw_user **out_users, size_t *out_count,
                               struct fgw_error *error);
@@ -405,9 +416,9 @@ struct fgw_meta_ops {
                             struct fgw_error *error);
     enum fgw_err (*key_remove)(struct fgw_meta *meta, struct fgw_arena *arena,
                                struct fgw_bytes access_key, struct fgw_error *error);
-    enum fgw_err (*key_list)(struct fgw_meta *meta, struct fgw_arena *arena, struct fgw_bytes user_name,
-                             struct fgw_access_key **out_keys, size_t *out_count,
-                             struct fgw_error *error);
+    enum fgw_err (*key_list)(struct fgw_meta *meta, struct fgw_arena *arena,
+                             struct fgw_bytes user_name, struct fgw_access_key **out_keys,
+                             size_t *out_count, struct fgw_error *error);
 
     /* Does a row of this owner still name this blob, and on which sets? Linearizable (storage.md
      * section 5). */

@@ -1,9 +1,22 @@
 /* row_bucket.c: bucket rows. See row.h. */
 #include "meta/row_internal.h"
 
-enum bucket_tag { BUCKET_ID = 2, BUCKET_OWNER_ID = 4, BUCKET_OWNER_NAME = 6, BUCKET_REGION = 8,
-                  BUCKET_CREATED = 10, BUCKET_VERSIONING = 12, BUCKET_ACL = 14, BUCKET_LOCK = 16,
-                  BUCKET_SHARDS = 18, BUCKET_REPLICAS = 20, BUCKET_DOCUMENT = 22, BUCKET_REV = 24 };
+enum bucket_tag {
+    BUCKET_ID = 2,
+    BUCKET_OWNER_ID = 4,
+    BUCKET_OWNER_NAME = 6,
+    BUCKET_REGION = 8,
+    BUCKET_CREATED = 10,
+    BUCKET_VERSIONING = 12,
+    BUCKET_ACL = 14,
+    BUCKET_LOCK = 16,
+    BUCKET_SHARDS = 18,
+    BUCKET_REPLICAS = 20,
+    BUCKET_DOCUMENT = 22,
+    BUCKET_REV = 24,
+    BUCKET_QUOTA_BYTES = 26,
+    BUCKET_QUOTA_OBJECTS = 28
+};
 
 void fgw_row_encode_bucket(struct fgw_buf *out, const struct fgw_bucket *bucket)
 {
@@ -21,6 +34,12 @@ void fgw_row_encode_bucket(struct fgw_buf *out, const struct fgw_bucket *bucket)
         fgw_row_put_pair(out, BUCKET_DOCUMENT, &bucket->documents[i]);
     }
     fgw_row_put_id(out, BUCKET_REV, &bucket->rev);
+    if (bucket->quota_bytes > 0) {
+        fgw_tlv_put_u64(out, BUCKET_QUOTA_BYTES, bucket->quota_bytes);
+    }
+    if (bucket->quota_objects > 0) {
+        fgw_tlv_put_u64(out, BUCKET_QUOTA_OBJECTS, bucket->quota_objects);
+    }
     (void)fgw_buf_append(out, bucket->unknown);
 }
 
@@ -53,6 +72,12 @@ static enum fgw_err bucket_number(struct bucket_decoder *d, const struct fgw_tlv
     case BUCKET_SHARDS:
         d->bucket.shards = (unsigned)number;
         break;
+    case BUCKET_QUOTA_BYTES:
+        d->bucket.quota_bytes = number;
+        break;
+    case BUCKET_QUOTA_OBJECTS:
+        d->bucket.quota_objects = number;
+        break;
     default:
         d->bucket.replicas = (unsigned)number;
         break;
@@ -82,6 +107,8 @@ static enum fgw_err bucket_item(struct bucket_decoder *d, const struct fgw_tlv_i
     case BUCKET_LOCK:
     case BUCKET_SHARDS:
     case BUCKET_REPLICAS:
+    case BUCKET_QUOTA_BYTES:
+    case BUCKET_QUOTA_OBJECTS:
         return bucket_number(d, item);
     case BUCKET_DOCUMENT:
         return fgw_row_get_pair(item->value, &d->documents[d->bucket.document_count++]);

@@ -48,6 +48,7 @@ struct fgw_s3 *fgw_s3_new(const struct fgw_s3_options *options)
     struct fgw_s3 *s3 = fgw_xcalloc(1, sizeof *s3);
     s3->meta = options->meta;
     s3->blobs = options->blobs;
+    s3->quotas = fgw_s3_quotas_new(options->meta);
     s3->region = fgw_xstrdup(options->region);
     s3->locations = copy_list(options->locations, options->location_count);
     s3->location_count = options->location_count;
@@ -76,6 +77,7 @@ void fgw_s3_free(struct fgw_s3 *s3)
     if (s3 == NULL) {
         return;
     }
+    fgw_s3_quotas_free(s3->quotas);
     for (unsigned i = 0; i < s3->workers; i++) {
         fgw_sig_key_cache_free(s3->key_caches[i]);
     }
@@ -229,6 +231,7 @@ void fgw_s3_handle(void *context, struct fgw_http_exchange *exchange)
     struct fgw_s3_request request;
     init_request(&request, s3, exchange);
     enum fgw_err err = run(&request);
+    fgw_s3_quota_settle(&request, err);
     if (err != FGW_OK) {
         fgw_s3_answer_error(&request, err);
     }

@@ -52,7 +52,7 @@ struct fgw_s3_options {
 
 /* Copies the options' strings; meta and blobs must outlive the engine. */
 struct fgw_s3 *fgw_s3_new(const struct fgw_s3_options *options);
-/* After the server stopped. Takes NULL. */
+/* After the server stopped, while the workers still run. Takes NULL. */
 void fgw_s3_free(struct fgw_s3 *s3);
 
 /* An fgw_http_handler; context is the engine. */

@@ -16,6 +16,7 @@ enum {
 struct fgw_s3 {
     struct fgw_meta *meta;
     struct fgw_blobs *blobs;
+    struct fgw_s3_quotas *quotas;
     const char *region;
     char **locations;
     size_t location_count;

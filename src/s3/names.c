@@ -1,6 +1,8 @@
 /* names.c: see names.h. */
 #include "s3/names.h"
 
+#include "base/check.h"
+
 static bool is_alnum(uint8_t c)
 {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
@@ -40,4 +42,21 @@ bool fgw_s3_bucket_name_valid(struct fgw_bytes name)
         }
     }
     return !looks_like_ipv4(name);
+}
+
+bool fgw_s3_bucket_name_reserved(struct fgw_bytes name)
+{
+    static const char *const BEGINNINGS[] = {"xn--", "sthree-", "amzn-s3-demo-"};
+    static const char *const ENDS[] = {"-s3alias", "--ol-s3", ".mrap", "--x-s3", "--table-s3"};
+    for (size_t i = 0; i < FGW_COUNT_OF(BEGINNINGS); i++) {
+        if (fgw_bytes_starts_with(name, fgw_bytes_str(BEGINNINGS[i]))) {
+            return true;
+        }
+    }
+    for (size_t i = 0; i < FGW_COUNT_OF(ENDS); i++) {
+        if (fgw_bytes_ends_with(name, fgw_bytes_str(ENDS[i]))) {
+            return true;
+        }
+    }
+    return false;
 }

@@ -8,4 +8,8 @@
  * (spec/s3-wire.md 5.22). */
 bool fgw_s3_bucket_name_valid(struct fgw_bytes name);
 
+/* Beginnings and ends that AWS keeps for itself ("General purpose bucket naming rules"): no new bucket
+ * is given such a name, one that is there already stays as it is. */
+bool fgw_s3_bucket_name_reserved(struct fgw_bytes name);
+
 #endif

@@ -342,6 +342,11 @@ enum fgw_err fgw_s3_op_complete_multipart_upload(struct fgw_s3_request *request)
     if (err != FGW_OK || completion->upload.completed) {
         return err == FGW_OK ? answer_again(request, completion) : err;
     }
+    /* its bytes were taken with the parts */
+    err = fgw_s3_quota_take(request, 0, 1);
+    if (err != FGW_OK) {
+        return err;
+    }
     struct fgw_s3_late late;
     fgw_s3_late_begin(&late, request);
     err = settle(request, completion, fgw_s3_late_run(&late, complete, completion));

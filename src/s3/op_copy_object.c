@@ -96,9 +96,8 @@ static enum fgw_err check_self(struct fgw_s3_request *request, const struct copy
     const struct fgw_s3_source *source = &copying->source;
     bool changes = copying->replace_headers || fgw_s3_header(request, REDIRECT).ptr != NULL ||
                    fgw_s3_header(request, "x-amz-storage-class").ptr != NULL;
-    bool names_version =
-        fgw_bytes_find(fgw_s3_header(request, "x-amz-copy-source"), FGW_LIT("?versionId="), 0) !=
-        SIZE_MAX;
+    bool names_version = fgw_bytes_find(fgw_s3_header(request, "x-amz-copy-source"),
+                                        FGW_LIT("?versionId="), 0) != SIZE_MAX;
     if (changes || names_version || !fgw_id_eq(&source->bucket.id, &request->bucket.id) ||
         !fgw_bytes_eq(source->object.key, request->key)) {
         return FGW_OK;
@@ -128,21 +127,26 @@ static enum fgw_err plan(struct fgw_s3_request *request, struct copying *copying
     if (err == FGW_OK) {
         err = check_self(request, copying);
     }
-    return err == FGW_OK ? take_headers(request, copying) : err;
+    if (err == FGW_OK) {
+        err = take_headers(request, copying);
+    }
+    return err == FGW_OK ? fgw_s3_quota_take(request, copying->source.object.size, 1) : err;
 }
 
 /* -- copying ---------------------------------------------------------------------------------- */
 
-static enum fgw_err stage_all(struct fgw_s3_request *request, struct copying *copying, bool by_bytes)
+static enum fgw_err stage_all(struct fgw_s3_request *request, struct copying *copying,
+                              bool by_bytes)
 {
     const struct fgw_object *source = &copying->source.object;
     struct fgw_put *put = &copying->put;
     struct fgw_storage_owner owner = fgw_s3_owner(request, &put->object.owner_id);
-    put->staged = fgw_arena_zalloc(request->arena, (source->extent_count + 1) * sizeof *put->staged);
+    put->staged =
+        fgw_arena_zalloc(request->arena, (source->extent_count + 1) * sizeof *put->staged);
     put->staged_count = 0;
     for (size_t i = 0; i < source->extent_count; i++) {
-        enum fgw_err err = fgw_s3_copy_extent(request, &source->extents[i], &owner, i, by_bytes,
-                                              &put->staged[i]);
+        enum fgw_err err =
+            fgw_s3_copy_extent(request, &source->extents[i], &owner, i, by_bytes, &put->staged[i]);
         if (err != FGW_OK) {
             for (size_t k = 0; k < put->staged_count; k++) {
                 fgw_blob_discard(&put->staged[k]);
@@ -179,9 +183,8 @@ static enum fgw_err make_checksum(struct fgw_s3_request *request, struct copying
          source->checksum.type == FGW_CHECKSUM_FULL_OBJECT)) {
         return FGW_OK;
     }
-    struct fgw_s3_byte_copy copy = {.object = source,
-                                    .range = {0, source->size},
-                                    .want_checksum = copying->want_checksum};
+    struct fgw_s3_byte_copy copy = {
+        .object = source, .range = {0, source->size}, .want_checksum = copying->want_checksum};
     enum fgw_err err = fgw_s3_copy_bytes(request, &copy);
     if (err == FGW_OK) {
         copying->put.object.checksum = copy.checksum;

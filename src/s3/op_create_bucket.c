@@ -105,6 +105,22 @@ static enum fgw_err create(struct fgw_s3_request *request, enum fgw_acl acl,
     return err == FGW_ERR_EXISTS ? decide_existing(request, &bucket, acl) : err;
 }
 
+/* A bucket that has a reserved name already (of a former version, imported) is asked for by clients
+ * that create what they write to. */
+static enum fgw_err check_name(struct fgw_s3_request *request)
+{
+    struct fgw_meta *meta = request->s3->meta;
+    struct fgw_bucket bucket;
+    enum fgw_err err =
+        fgw_s3_bucket_name_valid(request->bucket_name) ? FGW_OK : FGW_ERR_INVALID_BUCKET_NAME;
+    if (err == FGW_OK && fgw_s3_bucket_name_reserved(request->bucket_name)) {
+        err = meta->ops->bucket_get(meta, request->arena, request->bucket_name, true, &bucket,
+                                    &request->error);
+        err = err == FGW_ERR_NO_SUCH_BUCKET ? FGW_ERR_INVALID_BUCKET_NAME : err;
+    }
+    return err == FGW_ERR_INVALID_BUCKET_NAME ? fgw_error_set(&request->error, err, NULL) : err;
+}
+
 enum fgw_err fgw_s3_op_create_bucket(struct fgw_s3_request *request)
 {
     enum fgw_acl acl;
@@ -113,10 +129,10 @@ enum fgw_err fgw_s3_op_create_bucket(struct fgw_s3_request *request)
     if (!fgw_s3_may_create_bucket(&request->identity)) {
         return fgw_s3_deny(request);
     }
-    if (!fgw_s3_bucket_name_valid(request->bucket_name)) {
-        return fgw_error_set(&request->error, FGW_ERR_INVALID_BUCKET_NAME, NULL);
+    enum fgw_err err = check_name(request);
+    if (err == FGW_OK) {
+        err = fgw_s3_acl_from_headers(request, true, &acl, &acl_given);
     }
-    enum fgw_err err = fgw_s3_acl_from_headers(request, true, &acl, &acl_given);
     if (err == FGW_OK) {
         err = refuse_settings(request);
     }
@@ -129,8 +145,8 @@ enum fgw_err fgw_s3_op_create_bucket(struct fgw_s3_request *request)
     if (err != FGW_OK) {
         return err;
     }
-    fgw_s3_extra_header(request, "Location",
-                        fgw_bytes_str(fgw_arena_printf(request->arena, "/%.*s",
-                                                       FGW_FMT(request->bucket_name))));
+    fgw_s3_extra_header(
+        request, "Location",
+        fgw_bytes_str(fgw_arena_printf(request->arena, "/%.*s", FGW_FMT(request->bucket_name))));
     return fgw_s3_answer_empty(request, 200);
 }

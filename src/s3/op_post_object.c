@@ -237,6 +237,10 @@ static enum fgw_err begin_stage(struct post *post)
                                              .owner = &owner,
                                              .size_hint = UINT64_MAX,
                                              .replicas = request->bucket.replicas};
+    enum fgw_err err = fgw_s3_quota_take(request, 0, 1);
+    if (err != FGW_OK) {
+        return err;
+    }
     fgw_digest_begin(&post->md5, FGW_DIGEST_MD5);
     fgw_s3_checksummer_init(&post->summer, post->wish.algorithm);
     return fgw_blob_stage_begin(request->s3->blobs, &options, &post->stage, &request->error);
@@ -391,6 +395,9 @@ static enum fgw_err commit(struct post *post, struct fgw_written *out_written)
     struct fgw_blob_staged *staged = fgw_arena_zalloc(request->arena, sizeof *staged);
     struct fgw_blob_stage *stage = post->stage;
     enum fgw_err err = check_bytes(post);
+    if (err == FGW_OK) {
+        err = fgw_s3_quota_take(request, object->size, 0);
+    }
     if (err != FGW_OK) {
         return err;
     }

@@ -71,7 +71,7 @@ static enum fgw_err plan(struct fgw_s3_request *request, struct part_copy *copy)
     if (err == FGW_OK && copy->range.len > request->s3->max_put_bytes) {
         err = fgw_error_set(&request->error, FGW_ERR_ENTITY_TOO_LARGE, NULL);
     }
-    return err;
+    return err == FGW_OK ? fgw_s3_quota_take(request, copy->range.len, 0) : err;
 }
 
 /* -- by a hold -------------------------------------------------------------------------------- */
@@ -121,9 +121,8 @@ static enum fgw_err copy_by_hold(struct fgw_s3_request *request, struct part_cop
     if (extent == NULL) {
         return FGW_ERR_NOT_FOUND;
     }
-    enum fgw_err err =
-        fgw_s3_copy_extent(request, extent, owner, fgw_s3_part_extent_number(copy->part.number),
-                           false, &staged);
+    enum fgw_err err = fgw_s3_copy_extent(
+        request, extent, owner, fgw_s3_part_extent_number(copy->part.number), false, &staged);
     return err == FGW_OK ? fgw_s3_put_part(request, &copy->upload, &copy->part, &staged) : err;
 }
 
@@ -132,13 +131,12 @@ static enum fgw_err copy_by_hold(struct fgw_s3_request *request, struct part_cop
 static enum fgw_err copy_by_bytes(struct fgw_s3_request *request, struct part_copy *copy,
                                   const struct fgw_storage_owner *owner)
 {
-    struct fgw_s3_byte_copy bytes = {
-        .object = &copy->source.object,
-        .range = copy->range,
-        .want_md5 = true,
-        .want_checksum = copy->upload.checksum_algorithm,
-        .owner = owner,
-        .extent_number = fgw_s3_part_extent_number(copy->part.number)};
+    struct fgw_s3_byte_copy bytes = {.object = &copy->source.object,
+                                     .range = copy->range,
+                                     .want_md5 = true,
+                                     .want_checksum = copy->upload.checksum_algorithm,
+                                     .owner = owner,
+                                     .extent_number = fgw_s3_part_extent_number(copy->part.number)};
     enum fgw_err err = fgw_s3_copy_bytes(request, &bytes);
     if (err != FGW_OK) {
         return err;

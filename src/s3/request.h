@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "http/server.h"
 #include "meta/meta.h"
+#include "s3/quota.h"
 #include "sigv4/auth.h"
 
 struct fgw_s3;
@@ -57,7 +58,8 @@ struct fgw_s3_request {
     struct fgw_sig_seed *seed; /* of aws-chunked bodies; else NULL */
     struct fgw_s3_identity identity;
     struct fgw_bucket bucket; /* valid behind the engine's checks, unless the row says NO_BUCKET */
-    uint64_t body_bytes;      /* taken in so far, codings removed */
+    struct fgw_s3_quota_taken quota_taken;
+    uint64_t body_bytes; /* taken in so far, codings removed */
     char request_id[FGW_S3_REQUEST_ID_SIZE + 1];
     struct fgw_s3_extra_header extra_headers[FGW_S3_EXTRA_HEADERS_MAX];
     unsigned extra_header_count;

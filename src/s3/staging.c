@@ -33,13 +33,19 @@ enum fgw_err fgw_s3_stage_body(struct fgw_s3_request *request, struct fgw_s3_bod
         fgw_md5_begin(&md5);
         options.md5 = body->md5_of_sink = &md5;
     }
-    enum fgw_err err =
-        fgw_blob_stage_begin(request->s3->blobs, &options, &stage, &request->error);
+    bool told = body->length != UINT64_MAX;
+    enum fgw_err err = fgw_s3_quota_take(request, told ? body->length : 0, extent_number == 0);
+    if (err == FGW_OK) {
+        err = fgw_blob_stage_begin(request->s3->blobs, &options, &stage, &request->error);
+    }
     if (err != FGW_OK) {
         return err;
     }
     err = fgw_s3_body_run(body, write_stage, stage);
     body->md5_of_sink = NULL;
+    if (err == FGW_OK && !told) {
+        err = fgw_s3_quota_take(request, body->size, 0);
+    }
     if (err != FGW_OK) {
         fgw_blob_stage_abort(stage);
         return err;

@@ -11,7 +11,7 @@ import pytest
 
 import rawhttp
 import sigv4
-from fgw_server import CLUSTER_SECRET, Process, free_port, run_fgw
+from fgw_server import CLUSTER_SECRET, Process, admin_verb, free_port, run_fgw
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 PAGE = TOP / "src" / "console" / "web" / "index.html"
@@ -33,12 +33,6 @@ def tell(server, method, target, body=None, signer=None, **options):
     answer = ask(server, method, target, b"" if body is None else json.dumps(body).encode(),
                  signer or server.signer(service="fgw"), **options)
     return answer.status, json.loads(answer.body)
-
-
-def admin_verb(server, *arguments, **keys):
-    return run_fgw(*arguments, "--admin", f"http://{server.host}:{server.ops_port}", env={
-        "FGW_ROOT_ACCESS_KEY": keys.get("access", server.access_key),
-        "FGW_ROOT_SECRET_KEY": keys.get("secret", server.secret_key)})
 
 
 # -- without a signature -------------------------------------------------------------------------

@@ -676,7 +676,8 @@ def test_out_of_descriptors():
         before = cpu_us()
         time.sleep(1)
         assert cpu_us() - before < 200_000
-        for connection in connections[1:40]:
+        # all that wait before the last one: how many there is room for depends on libuv's own
+        for connection in connections[1:59]:
             connection.close()
         connections[59].send(HELLO)
         assert connections[59].answer().status == 200

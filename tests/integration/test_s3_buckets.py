@@ -5,7 +5,9 @@ from s3util import code_of, refused, tree, texts
 
 
 @pytest.mark.parametrize("name", ["ab", "-abc", "abc-", "a..b", "a.-b", "a-.b", "192.168.1.1",
-                                  "a" * 64, "a_b", "Abc"])
+                                  "a" * 64, "a_b", "Abc", "xn--abc", "sthree-abc",
+                                  "amzn-s3-demo-abc", "abc-s3alias", "abc--ol-s3", "abc.mrap",
+                                  "abc--x-s3", "abc--table-s3"])
 def test_bad_names(raw, name):
     answer = raw("PUT", f"/{name}", body=b"")
     assert (answer.status, code_of(answer)) == (400, "InvalidBucketName")

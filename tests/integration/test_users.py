@@ -71,6 +71,22 @@ def test_what_policies_allow(server):
                    str(server.data)).returncode == 2
 
 
+def test_who_owns_buckets_is_not_removed(server):
+    eve = verb(server, "user", "add", "eve")
+    client_of(server, eve).create_bucket(Bucket="of-eve")
+    text = verb(server, "user", "remove", "eve", code=1)
+    assert "user eve owns buckets, among them of-eve" in text and "--force" in text
+    client_of(server, eve).put_object(Bucket="of-eve", Key="k", Body=b"still hers")
+    verb(server, "user", "remove", "eve", "--force")
+    with refused(403, "InvalidAccessKeyId"):
+        client_of(server, eve).list_buckets()
+    assert server.client().get_object(Bucket="of-eve", Key="k")["Body"].read() == b"still hers"
+    verb(server, "user", "add", "finn")
+    verb(server, "user", "remove", "finn")
+    assert "does not exist" in verb(server, "user", "remove", "finn", code=1)
+    assert "has no flag --force" in verb(server, "key", "list", "--force", code=2)
+
+
 def test_the_same_verbs_without_a_process(server):
     verb(server, "user", "add", "carol", "--id", "carolid", "--access-key", "CAROLKEY",
          "--secret-key", "secretsecretsecret")

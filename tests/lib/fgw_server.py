@@ -60,6 +60,13 @@ def run_fgw(*arguments, env=None, timeout=60, **options):
                           text=True, timeout=timeout, check=False, **options)
 
 
+def admin_verb(server, *arguments, **keys):
+    """A verb over the network, signed; keys: access and secret, root's unless given."""
+    return run_fgw(*arguments, "--admin", f"http://{server.host}:{server.ops_port}", env={
+        "FGW_ROOT_ACCESS_KEY": keys.get("access", server.access_key),
+        "FGW_ROOT_SECRET_KEY": keys.get("secret", server.secret_key)})
+
+
 class Process:
     """One fgw process: `verb` with `settings` (FGW_ names to values) in `folder`."""
 

@@ -55,6 +55,23 @@ static void bucket_names(void **state)
     }
 }
 
+static void reserved_bucket_names(void **state)
+{
+    (void)state;
+    static const char *const FREE[] = {"xn-",     "axn--b",  "sthree", "amzn-s3-demo",
+                                       "s3alias", "a-mrap",  "ol-s3",  "a-x-s3",
+                                       "mrap.a",  "--x-s3a", ""};
+    static const char *const KEPT[] = {
+        "xn--a",   "sthree-configurator", "amzn-s3-demo-bucket", "a-s3alias", "a--ol-s3", "a.mrap",
+        "a--x-s3", "a--table-s3"};
+    for (size_t i = 0; i < FGW_COUNT_OF(FREE); i++) {
+        assert_false(fgw_s3_bucket_name_reserved(fgw_bytes_str(FREE[i])));
+    }
+    for (size_t i = 0; i < FGW_COUNT_OF(KEPT); i++) {
+        assert_true(fgw_s3_bucket_name_reserved(fgw_bytes_str(KEPT[i])));
+    }
+}
+
 static void expect_range(const char *text, uint64_t size, enum fgw_s3_range_kind kind,
                          uint64_t offset, uint64_t len)
 {
@@ -336,6 +353,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bucket_names),
+        cmocka_unit_test(reserved_bucket_names),
         cmocka_unit_test(ranges_of_ten_bytes),
         cmocka_unit_test(ranges_that_are_ignored),
         cmocka_unit_test(copy_ranges),
