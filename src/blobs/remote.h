@@ -45,10 +45,10 @@ enum fgw_err fgw_remote_put(struct fgw_remotes *remotes, const struct fgw_remote
 enum fgw_err fgw_remote_hold(struct fgw_remotes *remotes, const struct fgw_remote_target *target,
                              const struct fgw_blockapi_owner *owner, const struct fgw_cid *root,
                              uint64_t size, struct fgw_error *error) FGW_MUST_CHECK;
+/* Hints, both. holds: `count` (at most 1,000) times owner and root, encoded. */
 enum fgw_err fgw_remote_release(struct fgw_remotes *remotes, const struct fgw_remote_target *target,
-                                const struct fgw_blockapi_owner *owner, const struct fgw_cid *root,
+                                uint32_t count, struct fgw_bytes holds,
                                 struct fgw_error *error) FGW_MUST_CHECK;
-/* holds: `count` (at most 1,000) times owner and root, encoded. */
 enum fgw_err fgw_remote_confirm(struct fgw_remotes *remotes, const struct fgw_remote_target *target,
                                 uint32_t count, struct fgw_bytes holds,
                                 struct fgw_error *error) FGW_MUST_CHECK;
