@@ -74,7 +74,8 @@ enum fgw_err fgw_member_hold(const struct fgw_member *member, const struct fgw_m
 /* -- hints --------------------------------------------------------------------------------------- */
 
 /* Owners and roots, as CONFIRM and RELEASE have them. */
-static void put_list(struct fgw_buf *list, const struct fgw_storage_hold_seen *holds, uint32_t count)
+static void put_list(struct fgw_buf *list, const struct fgw_storage_hold_seen *holds,
+                     uint32_t count)
 {
     fgw_buf_init(list, 0);
     for (uint32_t i = 0; i < count; i++) {

@@ -178,8 +178,7 @@ enum fgw_err fgw_remote_reader_new(struct fgw_remotes *remotes,
         return err;
     }
     struct fgw_remote_reader *reader = fgw_xcalloc(1, sizeof *reader);
-    *reader =
-        (struct fgw_remote_reader){.link = link, .size = size, .offset = offset, .left = len};
+    *reader = (struct fgw_remote_reader){.link = link, .size = size, .offset = offset, .left = len};
     fgw_channel_set_tap(&link->channel, look, reader);
     *out_reader = reader;
     return FGW_OK;

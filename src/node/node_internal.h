@@ -47,7 +47,7 @@ struct fgw_node_session {
     /* a body being written: BEGIN .. FINISH */
     bool writing;
     uint32_t block_crc32c; /* of the bytes of the BLOCK that came last */
-    bool write_answered; /* its error went out early: what comes up to the end is dropped */
+    bool write_answered;   /* its error went out early: what comes up to the end is dropped */
     struct fgw_storage_writer *writer;
     /* tells the client every FGW_NODE_WORKING_MS that something durable is still under way */
     struct fgw_timer *working;

@@ -202,8 +202,7 @@ static void ask(void *arg)
     const struct hint *hint = question->hint;
     enum fgw_storage_liveness live = FGW_STORAGE_HERE;
     enum fgw_err err = care->live(care->live_context, &hint->owner, &hint->root, &live);
-    question->ends =
-        err == FGW_OK && (live == FGW_STORAGE_ABSENT || live == FGW_STORAGE_ELSEWHERE);
+    question->ends = err == FGW_OK && (live == FGW_STORAGE_ABSENT || live == FGW_STORAGE_ELSEWHERE);
     fgw_wait_signal(&question->round->asked);
 }
 

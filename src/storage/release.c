@@ -61,8 +61,8 @@ enum fgw_err fgw_release_find_orphans(struct fgw_storage *storage)
         err = fgw_list_row_decode(page.rows[i].value, &row);
         if (err == FGW_OK && row.state == FGW_LIST_PENDING &&
             page.rows[i].key.len == 1 + (size_t)FGW_LIST_ID_SIZE) {
-            release->orphans = fgw_xrealloc(release->orphans, (release->orphan_count + 1) *
-                                                                  sizeof *release->orphans);
+            release->orphans = fgw_xrealloc(release->orphans,
+                                            (release->orphan_count + 1) * sizeof *release->orphans);
             memcpy(release->orphans[release->orphan_count++], page.rows[i].key.ptr + 1,
                    FGW_LIST_ID_SIZE);
         }
@@ -198,8 +198,7 @@ static enum fgw_err free_due(struct fgw_storage *storage, const struct fgw_index
         }
         last = released_at;
     }
-    enum fgw_err err =
-        items.len > 0 ? fgw_storage_commit_items(storage, "free", &items) : FGW_OK;
+    enum fgw_err err = items.len > 0 ? fgw_storage_commit_items(storage, "free", &items) : FGW_OK;
     if (err == FGW_OK) {
         release->from_ms = oldest_kept < last ? oldest_kept : last;
         result->more = result->more || (page->more && items.len > 0);

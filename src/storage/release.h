@@ -7,8 +7,8 @@
 #include "storage/storage.h"
 
 struct fgw_release {
-    uint64_t from_ms;        /* nothing older waits in the queue */
-    uint8_t (*orphans)[16];  /* lists whose writers died with an earlier process */
+    uint64_t from_ms;       /* nothing older waits in the queue */
+    uint8_t (*orphans)[16]; /* lists whose writers died with an earlier process */
     size_t orphan_count;
 };
 

@@ -54,7 +54,8 @@ static void put_three_delete_two(struct fixture *fixture)
     }
     assert_int_equal(stats_of(fixture->storage).blocks, 2);
     assert_int_equal(stats_of(fixture->storage).groups, 1);
-    uint64_t written = stats_of(fixture->storage).live_bytes + stats_of(fixture->storage).dead_bytes;
+    uint64_t written =
+        stats_of(fixture->storage).live_bytes + stats_of(fixture->storage).dead_bytes;
     assert_true(stats_of(fixture->storage).log_bytes > written);
     assert_int_equal(delete_object(fixture->storage, "a"), FGW_OK);
     assert_int_equal(delete_object(fixture->storage, "b"), FGW_OK);
@@ -171,8 +172,11 @@ static void hold_parts(struct fgw_storage *storage, const struct fgw_storage_own
     fgw_buf_init(&items, 0);
     for (unsigned i = 0; i < PARTS; i++) {
         struct fgw_item_owner part = {.address = *owner, .extent = i, .listed = true};
-        struct fgw_item_block block = {.written = true, .codec = FGW_CODEC_RAW, .len = 100,
-                                       .group = 1, .offset = 1000 + 200 * i};
+        struct fgw_item_block block = {.written = true,
+                                       .codec = FGW_CODEC_RAW,
+                                       .len = 100,
+                                       .group = 1,
+                                       .offset = 1000 + 200 * i};
         fgw_put_u32le(block.digest, i);
         fgw_item_put_block_hold(&items, &block, &part);
     }
@@ -211,8 +215,11 @@ static void put_slices(struct fgw_buf *items, struct fgw_item_slice *slice)
     struct fgw_item_block *blocks = fgw_xcalloc(FGW_SLICE_BLOCKS, sizeof *blocks);
     for (unsigned n = 0; n < SLICES; n++) {
         for (unsigned i = 0; i < FGW_SLICE_BLOCKS; i++) {
-            blocks[i] = (struct fgw_item_block){.written = true, .codec = FGW_CODEC_RAW,
-                                                .len = 10, .group = 2, .offset = 100 + 60 * i};
+            blocks[i] = (struct fgw_item_block){.written = true,
+                                                .codec = FGW_CODEC_RAW,
+                                                .len = 10,
+                                                .group = 2,
+                                                .offset = 100 + 60 * i};
             fgw_put_u32le(blocks[i].digest, i / 2 + 1000 * n); /* each block twice */
         }
         slice->first = (uint64_t)n * FGW_SLICE_BLOCKS;
@@ -319,8 +326,8 @@ static enum fgw_err live_slowly(void *context, const struct fgw_storage_owner *o
     _Atomic unsigned *calls = context;
     fgw_fiber_sleep_ms(20);
     atomic_fetch_add(calls, 1);
-    *out_live = fgw_bytes_starts_with(owner->key, FGW_LIT("live")) ? FGW_STORAGE_HERE
-                                                                   : FGW_STORAGE_ABSENT;
+    *out_live =
+        fgw_bytes_starts_with(owner->key, FGW_LIT("live")) ? FGW_STORAGE_HERE : FGW_STORAGE_ABSENT;
     return FGW_OK;
 }
 
@@ -331,8 +338,7 @@ static void hint_many(struct fixture *fixture)
     char names[MANY_HINTS][16];
     for (unsigned i = 0; i < MANY_HINTS; i++) {
         (void)snprintf(names[i], sizeof names[i], "%s %u", i % 4 == 0 ? "live" : "dead", i);
-        struct put put = {
-            .key = names[i], .body = fgw_bytes_str(names[i]), .owner_number = 10 + i};
+        struct put put = {.key = names[i], .body = fgw_bytes_str(names[i]), .owner_number = 10 + i};
         assert_int_equal(put_object(fixture->storage, &put), FGW_OK);
     }
     uint64_t before = stats_of(fixture->storage).operations;
