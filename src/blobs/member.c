@@ -71,36 +71,85 @@ enum fgw_err fgw_member_hold(const struct fgw_member *member, const struct fgw_m
                          : fgw_remote_hold(remotes, &target, &owner, hold->root, hold->size, error);
 }
 
-void fgw_member_release(const struct fgw_member *member, const struct fgw_member_hold *hold)
+/* -- hints --------------------------------------------------------------------------------------- */
+
+/* Owners and roots, as CONFIRM and RELEASE have them. */
+static void put_list(struct fgw_buf *list, const struct fgw_storage_hold_seen *holds,
+                     uint32_t count)
 {
-    const struct fgw_replicated_options *options = &member->replicated->options;
-    if (is_local(member) && (hold->extent & FGW_EXTENT_TEMPORARY) != 0) {
-        (void)!fgw_storage_release(options->storage, hold->owner->owner_id, hold->extent,
-                                   hold->root);
-        return;
-    }
-    if (is_local(member)) {
-        fgw_storage_release_hint(options->storage, hold->owner, hold->extent, hold->root);
-        return;
-    }
-    struct fgw_error error;
-    struct fgw_remote_target target = target_of(member);
-    struct fgw_blockapi_owner owner = wire_owner(hold->owner, hold->extent);
-    fgw_error_init(&error);
-    const struct fgw_placement_member *store = fgw_member_of(member);
-    enum fgw_err err =
-        store->suspect && !store->joining
-            ? FGW_ERR_UNAVAILABLE
-            : fgw_remote_release(options->remotes, &target, &owner, hold->root, &error);
-    /* hints both: the sweeper finds what they missed */
-    if (err != FGW_OK && (hold->extent & FGW_EXTENT_TEMPORARY) == 0 &&
-        options->placement->keep_release != NULL) {
-        options->placement->keep_release(options->placement->context, store->store_id, hold->owner,
-                                         hold->extent, hold->root);
+    fgw_buf_init(list, 0);
+    for (uint32_t i = 0; i < count; i++) {
+        struct fgw_blockapi_owner owner = wire_owner(&holds[i].owner, holds[i].extent);
+        fgw_blockapi_put_owner(list, &owner);
+        fgw_blockapi_put_cid(list, &holds[i].root);
     }
 }
 
-/* -- confirming ---------------------------------------------------------------------------------- */
+static void release_here(struct fgw_storage *storage, const struct fgw_storage_hold_seen *hold)
+{
+    if ((hold->extent & FGW_EXTENT_TEMPORARY) != 0) {
+        (void)!fgw_storage_release(storage, hold->owner.owner_id, hold->extent, &hold->root);
+    } else {
+        fgw_storage_release_hint(storage, &hold->owner, hold->extent, &hold->root);
+    }
+}
+
+struct kept {
+    const struct fgw_member *member;
+    const struct fgw_storage_hold_seen *holds;
+};
+
+static void keep_one(void *context, unsigned index)
+{
+    const struct kept *kept = context;
+    const struct fgw_placement *placement = kept->member->replicated->options.placement;
+    const struct fgw_storage_hold_seen *hold = &kept->holds[index];
+    if ((hold->extent & FGW_EXTENT_TEMPORARY) == 0) {
+        placement->keep_release(placement->context, fgw_member_of(kept->member)->store_id,
+                                &hold->owner, hold->extent, &hold->root);
+    }
+}
+
+/* The store is told when it is back. */
+static void keep_all(const struct fgw_member *member, const struct fgw_storage_hold_seen *holds,
+                     uint32_t count)
+{
+    if (member->replicated->options.placement->keep_release == NULL) {
+        return;
+    }
+    for (uint32_t at = 0; at < count; at += FGW_PLACEMENT_MEMBERS_MAX) {
+        struct kept kept = {member, holds + at};
+        uint32_t left = count - at;
+        fgw_member_run_all(left < FGW_PLACEMENT_MEMBERS_MAX ? left : FGW_PLACEMENT_MEMBERS_MAX,
+                           keep_one, &kept);
+    }
+}
+
+void fgw_member_release(const struct fgw_member *member, const struct fgw_storage_hold_seen *holds,
+                        uint32_t count)
+{
+    const struct fgw_replicated_options *options = &member->replicated->options;
+    for (uint32_t i = 0; i < count && is_local(member); i++) {
+        release_here(options->storage, &holds[i]);
+    }
+    if (is_local(member)) {
+        return;
+    }
+    struct fgw_remote_target target = target_of(member);
+    const struct fgw_placement_member *store = fgw_member_of(member);
+    enum fgw_err err = FGW_ERR_UNAVAILABLE;
+    if (!store->suspect || store->joining) {
+        struct fgw_error error;
+        struct fgw_buf list;
+        fgw_error_init(&error);
+        put_list(&list, holds, count);
+        err = fgw_remote_release(options->remotes, &target, count, fgw_buf_bytes(&list), &error);
+        fgw_buf_deinit(&list);
+    }
+    if (err != FGW_OK) {
+        keep_all(member, holds, count);
+    }
+}
 
 enum fgw_err fgw_member_confirm(const struct fgw_member *member,
                                 const struct fgw_storage_hold_seen *holds, uint32_t count,
@@ -113,12 +162,7 @@ enum fgw_err fgw_member_confirm(const struct fgw_member *member,
     }
     struct fgw_remote_target target = target_of(member);
     struct fgw_buf list;
-    fgw_buf_init(&list, 0);
-    for (uint32_t i = 0; i < count; i++) {
-        struct fgw_blockapi_owner owner = wire_owner(&holds[i].owner, holds[i].extent);
-        fgw_blockapi_put_owner(&list, &owner);
-        fgw_blockapi_put_cid(&list, &holds[i].root);
-    }
+    put_list(&list, holds, count);
     enum fgw_err err =
         fgw_remote_confirm(options->remotes, &target, count, fgw_buf_bytes(&list), error);
     fgw_buf_deinit(&list);

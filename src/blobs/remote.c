@@ -133,10 +133,9 @@ enum fgw_err fgw_remote_hold(struct fgw_remotes *remotes, const struct fgw_remot
 }
 
 enum fgw_err fgw_remote_release(struct fgw_remotes *remotes, const struct fgw_remote_target *target,
-                                const struct fgw_blockapi_owner *owner, const struct fgw_cid *root,
-                                struct fgw_error *error)
+                                uint32_t count, struct fgw_bytes holds, struct fgw_error *error)
 {
-    struct call call = {.kind = FGW_BLOCKAPI_RELEASE, .owner = owner, .root = root, .counted = 1};
+    struct call call = {.kind = FGW_BLOCKAPI_RELEASE, .counted = count, .list = holds};
     return run_call(remotes, target, &call, error);
 }
 

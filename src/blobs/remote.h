@@ -45,10 +45,10 @@ enum fgw_err fgw_remote_put(struct fgw_remotes *remotes, const struct fgw_remote
 enum fgw_err fgw_remote_hold(struct fgw_remotes *remotes, const struct fgw_remote_target *target,
                              const struct fgw_blockapi_owner *owner, const struct fgw_cid *root,
                              uint64_t size, struct fgw_error *error) FGW_MUST_CHECK;
+/* Hints, both. holds: `count` (at most 1,000) times owner and root, encoded. */
 enum fgw_err fgw_remote_release(struct fgw_remotes *remotes, const struct fgw_remote_target *target,
-                                const struct fgw_blockapi_owner *owner, const struct fgw_cid *root,
+                                uint32_t count, struct fgw_bytes holds,
                                 struct fgw_error *error) FGW_MUST_CHECK;
-/* holds: `count` (at most 1,000) times owner and root, encoded. */
 enum fgw_err fgw_remote_confirm(struct fgw_remotes *remotes, const struct fgw_remote_target *target,
                                 uint32_t count, struct fgw_bytes holds,
                                 struct fgw_error *error) FGW_MUST_CHECK;
@@ -86,11 +86,14 @@ enum fgw_err fgw_remote_reader_new(struct fgw_remotes *remotes,
                                    const struct fgw_cid *root, uint64_t size, uint64_t offset,
                                    uint64_t len, struct fgw_remote_reader **out_reader,
                                    struct fgw_error *error) FGW_MUST_CHECK;
-/* The next bytes in order, valid until the next call, never beyond the end of a leaf. FGW_ERR_END
- * behind the last. */
+/* The next bytes in order, valid until the next call, never beyond the end of a leaf. Those of a whole
+ * leaf are hashed, for the caller to compare; the CRC32C of others is checked here. FGW_ERR_END behind
+ * the last. */
 enum fgw_err fgw_remote_reader_next(struct fgw_remote_reader *reader, uint64_t *out_offset,
                                     struct fgw_bytes *out_bytes,
                                     struct fgw_error *error) FGW_MUST_CHECK;
+/* SHA-256 of the bytes that came last, NULL when they are not a whole leaf. */
+const uint8_t *fgw_remote_reader_digest(const struct fgw_remote_reader *reader);
 /* Takes NULL. */
 void fgw_remote_reader_free(struct fgw_remote_reader *reader);
 

@@ -107,12 +107,53 @@ void fgw_remote_writer_free(struct fgw_remote_writer *writer)
 
 /* -- reading ------------------------------------------------------------------------------------- */
 
+enum { LEAF = FGW_STORAGE_BLOCK_MAX, YIELD_STEP = 64 * 1024 };
+
 struct fgw_remote_reader {
     struct fgw_link *link;
+    uint64_t size;   /* of the blob */
     uint64_t offset; /* of the bytes to come */
     uint64_t left;
     bool in_order; /* the closing answer came */
+    /* of the frame that comes in, or came last */
+    bool whole_leaf; /* hashed, else its CRC32C is computed */
+    uint32_t crc32c;
+    struct fgw_digest sha256;
+    uint8_t digest[FGW_SHA256_SIZE];
 };
+
+static bool is_whole_leaf(const struct fgw_remote_reader *reader, uint64_t len)
+{
+    uint64_t left = reader->size - reader->offset;
+    return reader->offset % LEAF == 0 && len == (left < LEAF ? left : LEAF);
+}
+
+/* A fgw_channel_tap_fn: hashes the bytes of DATA while they are in the cache. */
+static void look(void *context, uint8_t kind, size_t at, struct fgw_bytes bytes, size_t length)
+{
+    struct fgw_remote_reader *reader = context;
+    if (kind != FGW_BLOCKAPI_DATA || length <= FGW_BLOCKAPI_DATA_HEAD) {
+        return;
+    }
+    if (at == 0) {
+        reader->crc32c = 0;
+        reader->whole_leaf = is_whole_leaf(reader, length - FGW_BLOCKAPI_DATA_HEAD);
+        if (reader->whole_leaf) {
+            fgw_digest_begin(&reader->sha256, FGW_DIGEST_SHA256);
+        }
+    }
+    if (at < FGW_BLOCKAPI_DATA_HEAD) {
+        bytes = fgw_bytes_sub(bytes, FGW_BLOCKAPI_DATA_HEAD - at, SIZE_MAX);
+    }
+    if (reader->whole_leaf) {
+        fgw_digest_update(&reader->sha256, bytes);
+    } else {
+        reader->crc32c = fgw_crc32c(reader->crc32c, bytes);
+    }
+    if (bytes.len >= YIELD_STEP) {
+        fgw_fiber_yield();
+    }
+}
 
 enum fgw_err fgw_remote_reader_new(struct fgw_remotes *remotes,
                                    const struct fgw_remote_target *target,
@@ -137,7 +178,8 @@ enum fgw_err fgw_remote_reader_new(struct fgw_remotes *remotes,
         return err;
     }
     struct fgw_remote_reader *reader = fgw_xcalloc(1, sizeof *reader);
-    *reader = (struct fgw_remote_reader){.link = link, .offset = offset, .left = len};
+    *reader = (struct fgw_remote_reader){.link = link, .size = size, .offset = offset, .left = len};
+    fgw_channel_set_tap(&link->channel, look, reader);
     *out_reader = reader;
     return FGW_OK;
 }
@@ -179,7 +221,9 @@ enum fgw_err fgw_remote_reader_next(struct fgw_remote_reader *reader, uint64_t *
         offset != reader->offset || bytes.len > reader->left) {
         return fgw_link_failed(reader->link, FGW_ERR_PARSE, error);
     }
-    if (fgw_crc32c(0, bytes) != crc) {
+    if (reader->whole_leaf) {
+        fgw_digest_end(&reader->sha256, reader->digest);
+    } else if (reader->crc32c != crc) {
         return fgw_link_failed(reader->link, FGW_ERR_CORRUPT, error);
     }
     reader->offset += bytes.len;
@@ -187,6 +231,11 @@ enum fgw_err fgw_remote_reader_next(struct fgw_remote_reader *reader, uint64_t *
     *out_offset = offset;
     *out_bytes = bytes;
     return FGW_OK;
+}
+
+const uint8_t *fgw_remote_reader_digest(const struct fgw_remote_reader *reader)
+{
+    return reader->whole_leaf ? reader->digest : NULL;
 }
 
 /* All bytes were taken: the closing answer is on its way and spares a new connection. */
@@ -206,6 +255,8 @@ void fgw_remote_reader_free(struct fgw_remote_reader *reader)
 {
     if (reader != NULL) {
         take_last_answer(reader);
+        fgw_channel_set_tap(&reader->link->channel, NULL, NULL);
+        fgw_digest_deinit(&reader->sha256);
         fgw_link_give(reader->link, reader->in_order);
         fgw_xfree(reader);
     }

@@ -4,8 +4,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-enum { HINTS_MAX = 256 };
-
 enum { RENEW_AFTER_MS = 3600 * 1000 };
 
 struct staged_state {
@@ -219,61 +217,34 @@ static void send_hint(void *arg)
 {
     struct hint *hint = arg;
     struct fgw_replicated_worker *worker = hint->worker;
-    struct fgw_member_hold hold = {&hint->owner, hint->extent.number, &hint->extent.root,
-                                   hint->extent.size};
+    struct fgw_storage_hold_seen hold = {hint->owner, hint->extent.number, hint->extent.root,
+                                         hint->extent.size};
     for (unsigned i = 0; i < hint->set.count; i++) {
         struct fgw_member member = {hint->replicated, &hint->set, i};
-        fgw_member_release(&member, &hold);
+        fgw_member_release(&member, &hold, 1);
     }
     fgw_xfree(hint->key);
     fgw_xfree(hint);
     fgw_replicated_hint_done(worker);
 }
 
-static struct fgw_replicated_worker *this_worker(struct fgw_replicated *replicated)
-{
-    return &replicated->per_worker[fgw_worker_index()];
-}
-
-/* Takes the hint, whose set is filled in. */
-static void start_hint(struct fgw_replicated *replicated, struct hint *hint,
-                       const struct fgw_storage_owner *owner, const struct fgw_extent *extent)
-{
-    struct fgw_replicated_worker *worker = this_worker(replicated);
-    hint->replicated = replicated;
-    hint->worker = worker;
-    hint->owner = *owner;
-    hint->key = fgw_xstrdup_bytes(owner->key);
-    hint->owner.key = fgw_bytes(hint->key, owner->key.len);
-    hint->extent = *extent;
-    worker->hints++;
-    fgw_fiber_spawn(fgw_loop_current(), send_hint, hint);
-}
-
-/* Nobody waits for a hint, and one that is lost is found by the sweeper. */
-static void release_extent(struct fgw_replicated *replicated, const struct fgw_storage_owner *owner,
-                           const struct fgw_extent *extent)
-{
-    const struct fgw_placement *placement = replicated->options.placement;
-    struct hint *hint = fgw_xcalloc(1, sizeof *hint);
-    if (this_worker(replicated)->hints >= HINTS_MAX ||
-        placement->resolve(placement->context, extent->set, &hint->set) != FGW_OK) {
-        FGW_REPLICATED_COUNT(replicated, hints_dropped);
-        fgw_xfree(hint);
-        return;
-    }
-    start_hint(replicated, hint, owner, extent);
-}
-
 void fgw_replicated_release_at(struct fgw_replicated *replicated,
                                const struct fgw_storage_owner *owner,
                                const struct fgw_extent *extent, const struct fgw_placement_set *set)
 {
-    if (set->count > 0) {
-        struct hint *hint = fgw_xcalloc(1, sizeof *hint);
-        hint->set = *set;
-        start_hint(replicated, hint, owner, extent);
+    if (set->count == 0) {
+        return;
     }
+    struct hint *hint = fgw_xcalloc(1, sizeof *hint);
+    hint->replicated = replicated;
+    hint->worker = &replicated->per_worker[fgw_worker_index()];
+    hint->set = *set;
+    hint->owner = *owner;
+    hint->key = fgw_xstrdup_bytes(owner->key);
+    hint->owner.key = fgw_bytes(hint->key, owner->key.len);
+    hint->extent = *extent;
+    hint->worker->hints++;
+    fgw_fiber_spawn(fgw_loop_current(), send_hint, hint);
 }
 
 static void discard(struct fgw_blob_staged *staged)
@@ -281,7 +252,8 @@ static void discard(struct fgw_blob_staged *staged)
     struct staged_state *state = staged->private_state;
     if (state->durable) {
         state->durable = false;
-        release_extent(fgw_replicated_of(staged->blobs), &staged->owner, &staged->extent);
+        fgw_replicated_release_later(fgw_replicated_of(staged->blobs), &staged->owner,
+                                     &staged->extent);
     }
 }
 
@@ -299,7 +271,7 @@ static void release(struct fgw_blobs *blobs, const struct fgw_storage_owner *own
                     const struct fgw_extent *extents, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        release_extent(fgw_replicated_of(blobs), owner, &extents[i]);
+        fgw_replicated_release_later(fgw_replicated_of(blobs), owner, &extents[i]);
     }
 }
 
@@ -329,7 +301,7 @@ struct fgw_blobs *fgw_blobs_replicated_new(const struct fgw_replicated_options *
     replicated->options = *options;
     replicated->per_worker = fgw_xcalloc(options->workers, sizeof *replicated->per_worker);
     for (unsigned i = 0; i < options->workers; i++) {
-        fgw_replicated_confirm_init(&replicated->per_worker[i]);
+        fgw_replicated_tell_init(&replicated->per_worker[i]);
     }
     return &replicated->base;
 }
@@ -351,7 +323,7 @@ void fgw_blobs_replicated_stats(struct fgw_blobs *blobs, struct fgw_replicated_s
 void fgw_blobs_replicated_close_worker(struct fgw_blobs *blobs, unsigned index)
 {
     struct fgw_replicated_worker *worker = &fgw_replicated_of(blobs)->per_worker[index];
-    fgw_replicated_confirm_close(worker);
+    fgw_replicated_tell_close(worker);
     if (worker->hints + worker->attempts > 0) {
         struct fgw_wait wait;
         fgw_wait_init(&wait, 1);

@@ -84,7 +84,8 @@ static enum fgw_err write_good(struct fix *fix)
     err = fix->len <= FGW_STORAGE_INLINE_MAX ? fgw_member_hold(&member, &hold, &block, &fix->error)
                                              : write_large(fix, &member, &hold, &block);
     if (err == FGW_OK) {
-        fgw_member_release(&member, &hold);
+        struct fgw_storage_hold_seen given_up = {nobody, hold.extent, block.cid, fix->len};
+        fgw_member_release(&member, &given_up, 1);
     }
     return err;
 }

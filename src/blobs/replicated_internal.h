@@ -13,17 +13,22 @@
 
 enum { FGW_REPLICATED_SETS_TRIED = 4, FGW_REPLICATED_RESTAGES_MAX = 16 };
 
-enum { FGW_CONFIRM_BATCH = 300 };
+enum { FGW_TELL_BATCH = 300 };
+
+struct fgw_told_queue {
+    struct fgw_list list; /* oldest first */
+    unsigned count;
+};
 
 struct fgw_replicated_worker {
     unsigned hints; /* fibers under way */
     struct fgw_wait *no_hints;
-    /* replicated_confirm.c */
-    struct fgw_list confirms; /* oldest first */
-    unsigned confirm_count;
-    bool confirming; /* its fiber runs */
+    /* replicated_tell.c */
+    struct fgw_told_queue confirms;
+    struct fgw_told_queue releases;
+    bool telling; /* its fiber runs */
     bool closing;
-    struct fgw_wait *confirm_wake;
+    struct fgw_wait *tell_wake;
     /* replicated_hedge.c */
     unsigned attempts; /* fibers under way */
     double p95_us;     /* of the time to the first bytes, estimated; 0: none yet */
@@ -90,8 +95,10 @@ static inline const struct fgw_placement_member *fgw_member_of(const struct fgw_
 enum fgw_err fgw_member_hold(const struct fgw_member *member, const struct fgw_member_hold *hold,
                              const struct fgw_storage_block *block,
                              struct fgw_error *error) FGW_MUST_CHECK;
-void fgw_member_release(const struct fgw_member *member, const struct fgw_member_hold *hold);
-/* At most FGW_CONFIRM_BATCH of them. */
+/* A hint, as many holds. One that the store cannot be told is kept for it (placement.h). */
+void fgw_member_release(const struct fgw_member *member, const struct fgw_storage_hold_seen *holds,
+                        uint32_t count);
+/* At most FGW_TELL_BATCH of them. */
 enum fgw_err fgw_member_confirm(const struct fgw_member *member,
                                 const struct fgw_storage_hold_seen *holds, uint32_t count,
                                 struct fgw_error *error) FGW_MUST_CHECK;
@@ -209,16 +216,21 @@ void fgw_replicated_release_at(struct fgw_replicated *replicated,
                                const struct fgw_extent *extent,
                                const struct fgw_placement_set *set);
 
-/* -- replicated_confirm.c ------------------------------------------------------------------------ */
+/* -- replicated_tell.c --------------------------------------------------------------------------- */
 
 /* The name is committed, and all members of the set (of that epoch) hold it: they are told, once the
  * set is known not to have changed before the commit. */
 void fgw_replicated_confirm_later(struct fgw_replicated *replicated,
                                   const struct fgw_storage_owner *owner,
                                   const struct fgw_extent *extent, uint64_t set_epoch);
-void fgw_replicated_confirm_init(struct fgw_replicated_worker *worker);
-/* On the worker: what is not told is asked for by the stores. */
-void fgw_replicated_confirm_close(struct fgw_replicated_worker *worker);
+/* The row that named the extent is gone: its members are told. */
+void fgw_replicated_release_later(struct fgw_replicated *replicated,
+                                  const struct fgw_storage_owner *owner,
+                                  const struct fgw_extent *extent);
+void fgw_replicated_tell_init(struct fgw_replicated_worker *worker);
+/* On the worker: nothing is taken any more. Releases that wait go out at once (worker->hints counts the
+ * fiber), commits that are not told are asked for by the stores. */
+void fgw_replicated_tell_close(struct fgw_replicated_worker *worker);
 
 /* -- replicated_hedge.c -------------------------------------------------------------------------- */
 

@@ -10,7 +10,6 @@ enum {
     LEAF = FGW_STORAGE_BLOCK_MAX,
     FIRST_WINDOW = 1024 * 1024,
     MEMBER_TRIES = 2, /* of each member without a byte in between */
-    HASH_STEP = 64 * 1024,
     RESOLVE_TRIES = 12,
     RESOLVE_MS = 250
 };
@@ -246,28 +245,12 @@ static enum fgw_err load_leaves(struct fgw_blob_reader *reader, struct fgw_error
     return err;
 }
 
-static void hash(struct fgw_bytes bytes, uint8_t out[FGW_SHA256_SIZE])
-{
-    struct fgw_digest digest = {0};
-    fgw_digest_begin(&digest, FGW_DIGEST_SHA256);
-    while (bytes.len > 0) {
-        fgw_digest_update(&digest, fgw_bytes_sub(bytes, 0, HASH_STEP));
-        bytes = fgw_bytes_sub(bytes, HASH_STEP, SIZE_MAX);
-        if (bytes.len > 0) {
-            fgw_fiber_yield();
-        }
-    }
-    fgw_digest_end(&digest, out);
-    fgw_digest_deinit(&digest);
-}
-
 /* Of a chunk that is a whole leaf; a part of one is covered by the store's own check. */
 static enum fgw_err check_digest(struct fgw_blob_reader *reader, struct fgw_error *error)
 {
-    uint8_t digest[FGW_SHA256_SIZE];
     const uint8_t *wanted = fgw_cid_digest(&reader->extent.root);
-    uint64_t left = reader->extent.size - reader->chunk_offset;
-    if (reader->chunk_offset % LEAF != 0 || reader->chunk.len != (left < LEAF ? left : LEAF)) {
+    const uint8_t *digest = fgw_remote_reader_digest(reader->stream.remote);
+    if (digest == NULL) {
         return FGW_OK;
     }
     if (fgw_cid_codec(&reader->extent.root) != FGW_CODEC_RAW) {
@@ -277,9 +260,8 @@ static enum fgw_err check_digest(struct fgw_blob_reader *reader, struct fgw_erro
         }
         wanted = reader->leaves.ptr + reader->chunk_offset / LEAF * FGW_SHA256_SIZE;
     }
-    hash(reader->chunk, digest);
     (void)atomic_fetch_add(&reader->replicated->counters.digests_checked, 1);
-    if (memcmp(digest, wanted, sizeof digest) == 0) {
+    if (memcmp(digest, wanted, FGW_SHA256_SIZE) == 0) {
         return FGW_OK;
     }
     (void)atomic_fetch_add(&reader->replicated->counters.digests_wrong, 1);

@@ -13,7 +13,8 @@ enum {
     RANDOM_SIZE = 32,
     FRAME_HEAD = 8,
     TAG = FGW_AEAD_TAG_SIZE,
-    FIRST_INPUT = 16 * 1024
+    FIRST_INPUT = 16 * 1024,
+    READ_STEP = 128 * 1024
 };
 
 static const uint8_t SERVER_MAGIC[4] = {'F', 'G', 'W', 'S'};
@@ -134,8 +135,8 @@ enum fgw_err fgw_channel_send_file(struct fgw_channel *channel, int fd, uint64_t
 
 /* -- receiving ----------------------------------------------------------------------------------- */
 
-/* At least `need` bytes in a row from input_start on. */
-static enum fgw_err fill(struct fgw_channel *channel, size_t need)
+/* Room for `need` bytes in a row from input_start on. */
+static void make_room(struct fgw_channel *channel, size_t need)
 {
     if (channel->input_start > 0 && channel->input_start + need > channel->input_cap) {
         memmove(channel->input, channel->input + channel->input_start,
@@ -147,17 +148,36 @@ static enum fgw_err fill(struct fgw_channel *channel, size_t need)
         channel->input_cap = need < FIRST_INPUT ? FIRST_INPUT : need;
         channel->input = fgw_xrealloc(channel->input, channel->input_cap);
     }
-    while (channel->input_end - channel->input_start < need) {
-        size_t got;
-        bool between = channel->input_end == channel->input_start;
-        enum fgw_err err = fgw_conn_read(channel->conn, channel->input + channel->input_end,
-                                         channel->input_cap - channel->input_end, &got);
-        if (err != FGW_OK) {
-            return err == FGW_ERR_END && !between ? FGW_ERR_CLIENT_GONE : err;
-        }
-        channel->input_end += got;
+}
+
+static size_t unread(const struct fgw_channel *channel)
+{
+    return channel->input_end - channel->input_start;
+}
+
+/* More bytes, as many as have come, but no more than are worth looking at in one go. */
+static enum fgw_err read_more(struct fgw_channel *channel)
+{
+    size_t got;
+    size_t room = channel->input_cap - channel->input_end;
+    bool between = unread(channel) == 0;
+    enum fgw_err err = fgw_conn_read(channel->conn, channel->input + channel->input_end,
+                                     room < READ_STEP ? room : READ_STEP, &got);
+    if (err != FGW_OK) {
+        return err == FGW_ERR_END && !between ? FGW_ERR_CLIENT_GONE : err;
     }
+    channel->input_end += got;
     return FGW_OK;
+}
+
+static enum fgw_err fill(struct fgw_channel *channel, size_t need)
+{
+    enum fgw_err err = FGW_OK;
+    make_room(channel, need);
+    while (err == FGW_OK && unread(channel) < need) {
+        err = read_more(channel);
+    }
+    return err;
 }
 
 static void consume(struct fgw_channel *channel, size_t count)
@@ -168,8 +188,8 @@ static void consume(struct fgw_channel *channel, size_t count)
     }
 }
 
-/* A whole frame at input_start, its tag not looked at. */
-static enum fgw_err fill_frame(struct fgw_channel *channel, size_t *out_length)
+/* The head of a frame, at input_start, and room for the rest. */
+static enum fgw_err fill_head(struct fgw_channel *channel, size_t *out_length)
 {
     consume(channel, channel->consume_next);
     channel->consume_next = 0;
@@ -182,26 +202,60 @@ static enum fgw_err fill_frame(struct fgw_channel *channel, size_t *out_length)
     if (length > channel->payload_max || head[5] != 0 || head[6] != 0 || head[7] != 0) {
         return FGW_ERR_PARSE;
     }
-    err = fill(channel, FRAME_HEAD + (size_t)length + TAG);
-    if (err == FGW_ERR_END) {
-        err = FGW_ERR_CLIENT_GONE;
+    make_room(channel, FRAME_HEAD + (size_t)length + TAG);
+    *out_length = length;
+    return FGW_OK;
+}
+
+/* -- the tag of what comes in -- */
+
+static void begin_tag(struct fgw_channel *channel)
+{
+    uint8_t nonce[FGW_AEAD_NONCE_SIZE];
+    make_nonce(!channel->server, channel->received, nonce);
+    fgw_gmac_begin(&channel->receive_mac, nonce);
+    fgw_gmac_update(&channel->receive_mac,
+                    fgw_bytes(channel->input + channel->input_start, FRAME_HEAD));
+}
+
+static void look_at(struct fgw_channel *channel, size_t at, size_t count, size_t length)
+{
+    const uint8_t *frame = channel->input + channel->input_start;
+    struct fgw_bytes bytes = fgw_bytes(frame + FRAME_HEAD + at, count);
+    fgw_gmac_update(&channel->receive_mac, bytes);
+    if (channel->tap != NULL) {
+        channel->tap(channel->tap_context, frame[4], at, bytes, length);
     }
-    if (err == FGW_OK) {
-        *out_length = length;
-    }
-    return err;
 }
 
 static bool tag_is_right(struct fgw_channel *channel, size_t length)
 {
-    uint8_t nonce[FGW_AEAD_NONCE_SIZE];
     uint8_t tag[TAG];
     const uint8_t *frame = channel->input + channel->input_start;
-    make_nonce(!channel->server, channel->received, nonce);
-    fgw_gmac_begin(&channel->receive_mac, nonce);
-    fgw_gmac_update(&channel->receive_mac, fgw_bytes(frame, FRAME_HEAD + length));
     fgw_gmac_end(&channel->receive_mac, tag);
     return fgw_bytes_eq_secret(fgw_bytes(tag, TAG), fgw_bytes(frame + FRAME_HEAD + length, TAG));
+}
+
+/* What came of the payload is looked at in pieces, a large one while the rest is on its way. */
+static enum fgw_err fill_payload(struct fgw_channel *channel, size_t length)
+{
+    size_t seen = 0;
+    for (;;) {
+        size_t have = unread(channel) - FRAME_HEAD;
+        have = have < length ? have : length;
+        while (seen < have) {
+            size_t count = have - seen < READ_STEP ? have - seen : READ_STEP;
+            look_at(channel, seen, count, length);
+            seen += count;
+        }
+        if (unread(channel) >= FRAME_HEAD + length + TAG) {
+            return FGW_OK;
+        }
+        enum fgw_err err = read_more(channel);
+        if (err != FGW_OK) {
+            return err;
+        }
+    }
 }
 
 static void hand_out(struct fgw_channel *channel, size_t length, uint8_t *out_kind,
@@ -219,7 +273,12 @@ enum fgw_err fgw_channel_receive(struct fgw_channel *channel, uint8_t *out_kind,
                                  struct fgw_bytes *out_payload)
 {
     size_t length;
-    enum fgw_err err = fill_frame(channel, &length);
+    enum fgw_err err = fill_head(channel, &length);
+    if (err != FGW_OK) {
+        return err;
+    }
+    begin_tag(channel);
+    err = fill_payload(channel, length);
     if (err != FGW_OK) {
         return err;
     }
@@ -228,6 +287,12 @@ enum fgw_err fgw_channel_receive(struct fgw_channel *channel, uint8_t *out_kind,
     }
     hand_out(channel, length, out_kind, out_payload);
     return FGW_OK;
+}
+
+void fgw_channel_set_tap(struct fgw_channel *channel, fgw_channel_tap_fn *tap, void *context)
+{
+    channel->tap = tap;
+    channel->tap_context = context;
 }
 
 bool fgw_channel_pending(struct fgw_channel *channel)
@@ -331,13 +396,18 @@ enum fgw_err fgw_channel_accept(struct fgw_channel *channel, struct fgw_conn *co
     channel->server = true;
     enum fgw_err err = exchange_hellos(channel, hellos);
     if (err == FGW_OK) {
-        err = fill_frame(channel, &length);
+        err = fill_head(channel, &length);
+    }
+    if (err == FGW_OK) {
+        err = fill(channel, FRAME_HEAD + length + TAG);
     }
     if (err != FGW_OK) {
         return err;
     }
     for (size_t i = 0; i < secrets->count; i++) {
         take_keys(channel, secrets->items[i], hellos);
+        begin_tag(channel);
+        look_at(channel, 0, length, length);
         if (tag_is_right(channel, length)) {
             hand_out(channel, length, out_kind, out_payload);
             return FGW_OK;

@@ -23,6 +23,12 @@ enum {
 #define FGW_BLOCKAPI_PATH "/_fgw/v1/session"
 #define FGW_BLOCKAPI_PROTOCOL "fgw-block/1"
 
+/* Sees the payload of a frame as it comes, in order, while it is still in the processor's cache: at is
+ * the place of the bytes in it, length that of all of it. Nothing is proven before receive returns
+ * FGW_OK. It may yield, and must not use the channel. */
+typedef void fgw_channel_tap_fn(void *context, uint8_t kind, size_t at, struct fgw_bytes bytes,
+                                size_t length);
+
 struct fgw_channel {
     struct fgw_conn *conn;
     uint8_t store_id[FGW_BLOCKAPI_ID_SIZE]; /* of the server */
@@ -39,6 +45,8 @@ struct fgw_channel {
     size_t input_start;
     size_t input_end;
     size_t consume_next; /* frame handed out by the last receive */
+    fgw_channel_tap_fn *tap;
+    void *tap_context;
     /* a frame that ends in bytes of a file */
     uint8_t file_head[FGW_BLOCKAPI_FILE_HEAD_MAX];
     size_t file_head_len;
@@ -81,6 +89,8 @@ enum fgw_err fgw_channel_send_file(struct fgw_channel *channel, int fd,
  * frames. FGW_ERR_PARSE (head, length), FGW_ERR_CORRUPT (tag): the channel is of no further use. */
 enum fgw_err fgw_channel_receive(struct fgw_channel *channel, uint8_t *out_kind,
                                  struct fgw_bytes *out_payload) FGW_MUST_CHECK;
+/* For the frames to come; NULL: none. */
+void fgw_channel_set_tap(struct fgw_channel *channel, fgw_channel_tap_fn *tap, void *context);
 /* True when bytes of a further frame have come (which may be less than the frame), or the end of the
  * connection: receive tells. */
 bool fgw_channel_pending(struct fgw_channel *channel);

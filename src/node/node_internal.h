@@ -46,7 +46,8 @@ struct fgw_node_session {
     bool stale_set; /* the request names an older epoch of its set than is known here */
     /* a body being written: BEGIN .. FINISH */
     bool writing;
-    bool write_answered; /* its error went out early: what comes up to the end is dropped */
+    uint32_t block_crc32c; /* of the bytes of the BLOCK that came last */
+    bool write_answered;   /* its error went out early: what comes up to the end is dropped */
     struct fgw_storage_writer *writer;
     /* tells the client every FGW_NODE_WORKING_MS that something durable is still under way */
     struct fgw_timer *working;
@@ -75,6 +76,9 @@ enum fgw_err fgw_node_leaves(struct fgw_node_session *session,
                              struct fgw_bytes rest) FGW_MUST_CHECK;
 enum fgw_err fgw_node_write_begin(struct fgw_node_session *session,
                                   struct fgw_bytes rest) FGW_MUST_CHECK;
+/* A fgw_channel_tap_fn with the session as context: CRC32C of a BLOCK's bytes as they come. */
+void fgw_node_write_look(void *session, uint8_t kind, size_t at, struct fgw_bytes bytes,
+                         size_t length);
 enum fgw_err fgw_node_write_block(struct fgw_node_session *session,
                                   struct fgw_bytes payload) FGW_MUST_CHECK;
 enum fgw_err fgw_node_write_finish(struct fgw_node_session *session,

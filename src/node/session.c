@@ -155,6 +155,7 @@ void fgw_node_session_start(struct fgw_node *node, struct fgw_conn *conn, const 
     session->conn = conn;
     session->working = fgw_timer_new(fgw_loop_current(), on_working, session);
     fgw_channel_init(&session->channel);
+    fgw_channel_set_tap(&session->channel, fgw_node_write_look, session);
     fgw_buf_init(&session->out, ANSWER_MAX);
     for (size_t i = 0; i + 1 < sizeof session->peer && peer[i] != '\0'; i++) {
         session->peer[i] = peer[i];

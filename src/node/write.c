@@ -12,6 +12,25 @@ struct fgw_storage_owner fgw_node_owner(const struct fgw_blockapi_owner *from)
     return owner;
 }
 
+enum { BLOCK_HEAD = 4 + FGW_CID_SIZE + 4 };
+
+void fgw_node_write_look(void *context, uint8_t kind, size_t at, struct fgw_bytes bytes,
+                         size_t length)
+{
+    struct fgw_node_session *session = context;
+    (void)length;
+    if (kind != FGW_BLOCKAPI_BLOCK) {
+        return;
+    }
+    if (at == 0) {
+        session->block_crc32c = 0;
+    }
+    if (at < BLOCK_HEAD) {
+        bytes = fgw_bytes_sub(bytes, BLOCK_HEAD - at, SIZE_MAX);
+    }
+    session->block_crc32c = fgw_crc32c(session->block_crc32c, bytes);
+}
+
 void fgw_node_write_drop(struct fgw_node_session *session)
 {
     fgw_storage_writer_free(session->writer);
@@ -65,7 +84,7 @@ enum fgw_err fgw_node_write_block(struct fgw_node_session *session, struct fgw_b
     }
     struct fgw_storage_block block = {from.cid, from.crc32c, from.bytes};
     enum fgw_err err = from.bytes.len > FGW_STORAGE_BLOCK_MAX ? FGW_ERR_BAD_REQUEST : FGW_OK;
-    if (err == FGW_OK && fgw_crc32c(0, from.bytes) != from.crc32c) {
+    if (err == FGW_OK && session->block_crc32c != from.crc32c) {
         err = FGW_ERR_CORRUPT;
     }
     if (err == FGW_OK) {

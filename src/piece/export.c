@@ -20,7 +20,6 @@
 #include "piece/plan.h"
 
 enum {
-    HOLDS_PAGE = 1000,
     DEPTH_MAX = 8, /* of a blob's tree: 1,024 links a node make 2 of the largest blob */
     SPACE_STEP_BYTES = 64 * 1024 * 1024,
     NAME_SIZE = FGW_PIECE_CID_V1_TEXT_SIZE + 16
@@ -275,32 +274,27 @@ static enum fgw_err write_car(struct export *export)
 
 /* -- objects ------------------------------------------------------------------------------------- */
 
+static struct fgw_piece_holds all_holds(struct export *export)
+{
+    return (struct fgw_piece_holds){export->options->storage, go_on, export};
+}
+
+static enum fgw_err put_if_seen(void *context, const struct fgw_storage_hold_seen *hold,
+                                struct fgw_error *error)
+{
+    struct export *export = context;
+    (void)error;
+    if (!fgw_piece_seen_has(&export->seen, &hold->root)) {
+        return FGW_OK;
+    }
+    export->object_count++;
+    return fgw_piece_put_object(&export->objects, hold);
+}
+
 static enum fgw_err write_objects(struct export *export)
 {
-    struct fgw_arena arena;
-    struct fgw_buf cursor;
-    struct fgw_storage_hold_seen *holds;
-    size_t count = 1;
-    enum fgw_err err = FGW_OK;
-    fgw_arena_init(&arena, 0);
-    fgw_buf_init(&cursor, 0);
-    while (err == FGW_OK && count > 0) {
-        fgw_arena_reset(&arena);
-        err = fgw_storage_holds_next(export->options->storage, &cursor, &arena, HOLDS_PAGE, &holds,
-                                     &count);
-        for (size_t i = 0; err == FGW_OK && i < count; i++) {
-            if (fgw_piece_seen_has(&export->seen, &holds[i].root)) {
-                export->object_count++;
-                err = fgw_piece_put_object(&export->objects, &holds[i]);
-            }
-        }
-        if (err == FGW_OK && !go_on(export)) {
-            err = FGW_ERR_CANCELLED;
-        }
-    }
-    fgw_buf_deinit(&cursor);
-    fgw_arena_deinit(&arena);
-    return err;
+    struct fgw_piece_holds holds = all_holds(export);
+    return fgw_piece_each_hold(&holds, put_if_seen, export, export->error);
 }
 
 /* -- commit -------------------------------------------------------------------------------------- */
@@ -438,11 +432,9 @@ static enum fgw_err make_piece(struct export *export, json_t *pieces)
 
 static enum fgw_err make_pieces(struct export *export, json_t *pieces)
 {
-    struct fgw_piece_selection selection = {.storage = export->options->storage,
+    struct fgw_piece_selection selection = {.holds = all_holds(export),
                                             .group = export->options->group,
-                                            .padded_max = export->options->padded_max,
-                                            .go_on = go_on,
-                                            .context = export};
+                                            .padded_max = export->options->padded_max};
     bool more = true;
     enum fgw_err err = FGW_OK;
     while (err == FGW_OK && more) {

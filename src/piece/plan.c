@@ -72,12 +72,13 @@ static void keep(struct walk *walk, const struct fgw_piece_blob *blob)
     walk->plan.blobs[walk->plan.count++] = *blob;
 }
 
-static enum fgw_err look_at(struct walk *walk, const struct fgw_storage_hold_seen *seen,
+static enum fgw_err look_at(void *context, const struct fgw_storage_hold_seen *seen,
                             struct fgw_error *error)
 {
+    struct walk *walk = context;
     struct fgw_storage_place place;
     const struct fgw_piece_selection *selection = walk->selection;
-    enum fgw_err err = fgw_storage_block_place(selection->storage, &seen->root, &place);
+    enum fgw_err err = fgw_storage_block_place(selection->holds.storage, &seen->root, &place);
     if (err == FGW_ERR_NOT_FOUND) {
         return FGW_OK; /* released since */
     }
@@ -96,7 +97,8 @@ static enum fgw_err look_at(struct walk *walk, const struct fgw_storage_hold_see
     return err;
 }
 
-static enum fgw_err walk_holds(struct walk *walk, struct fgw_error *error)
+enum fgw_err fgw_piece_each_hold(const struct fgw_piece_holds *holds, fgw_piece_hold_fn *fn,
+                                 void *context, struct fgw_error *error)
 {
     struct fgw_arena arena;
     struct fgw_buf cursor;
@@ -107,12 +109,11 @@ static enum fgw_err walk_holds(struct walk *walk, struct fgw_error *error)
     fgw_buf_init(&cursor, 0);
     while (err == FGW_OK && count > 0) {
         fgw_arena_reset(&arena);
-        err =
-            fgw_storage_holds_next(walk->selection->storage, &cursor, &arena, PAGE, &seen, &count);
+        err = fgw_storage_holds_next(holds->storage, &cursor, &arena, PAGE, &seen, &count);
         for (size_t i = 0; err == FGW_OK && i < count; i++) {
-            err = look_at(walk, &seen[i], error);
+            err = fn(context, &seen[i], error);
         }
-        if (err == FGW_OK && !walk->selection->go_on(walk->selection->context)) {
+        if (err == FGW_OK && !holds->go_on(holds->context)) {
             err = FGW_ERR_CANCELLED;
         }
     }
@@ -148,7 +149,7 @@ enum fgw_err fgw_piece_plan_next(const struct fgw_piece_selection *selection,
                                  struct fgw_piece_plan *out_plan, struct fgw_error *error)
 {
     struct walk walk = {.selection = selection};
-    enum fgw_err err = walk_holds(&walk, error);
+    enum fgw_err err = fgw_piece_each_hold(&selection->holds, look_at, &walk, error);
     if (err == FGW_OK) {
         tidy(&walk);
         err = cut_to_size(&walk, error);

@@ -16,7 +16,8 @@ enum {
     CHECKPOINT_MS = 1000,
     CHECKPOINT_RETRY_MS = 60 * 1000,
     RETRY_MS = 10 * 1000, /* after a failed pass */
-    HINTS_MAX = 10000
+    HINTS_MAX = 10000,
+    HINTS_AT_ONCE = 32 /* asked about side by side; those that end, end in one commit */
 };
 
 /* A job: `run` does one pass and returns the delay until the next. */
@@ -181,24 +182,65 @@ static uint64_t ask_pending(struct fgw_care *care)
     return fgw_pending_care(care->storage, care->live, care->live_context);
 }
 
+/* Hints that are followed together. */
+struct hint_round {
+    struct fgw_care *care;
+    struct fgw_wait asked;
+};
+
+struct question {
+    struct hint_round *round;
+    struct hint *hint;
+    bool ends;
+};
+
 /* What fails is left to the sweeper. */
-static void follow_hint(struct fgw_care *care, const struct hint *hint)
+static void ask(void *arg)
 {
+    struct question *question = arg;
+    struct fgw_care *care = question->round->care;
+    const struct hint *hint = question->hint;
     enum fgw_storage_liveness live = FGW_STORAGE_HERE;
-    if (care->live(care->live_context, &hint->owner, &hint->root, &live) != FGW_OK ||
-        (live != FGW_STORAGE_ABSENT && live != FGW_STORAGE_ELSEWHERE)) {
-        return;
+    enum fgw_err err = care->live(care->live_context, &hint->owner, &hint->root, &live);
+    question->ends = err == FGW_OK && (live == FGW_STORAGE_ABSENT || live == FGW_STORAGE_ELSEWHERE);
+    fgw_wait_signal(&question->round->asked);
+}
+
+static void end_holds(struct fgw_care *care, const struct question *questions, size_t count)
+{
+    struct fgw_storage_hold_seen ended[HINTS_AT_ONCE];
+    size_t ended_count = 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct hint *hint = questions[i].hint;
+        if (questions[i].ends) {
+            ended[ended_count++] = (struct fgw_storage_hold_seen){
+                .owner = hint->owner, .extent = hint->extent, .root = hint->root};
+        }
     }
-    (void)!fgw_storage_release(care->storage, hint->owner.owner_id, hint->extent, &hint->root);
+    (void)!fgw_release_holds(care->storage, ended, ended_count);
 }
 
 static uint64_t follow_hints(struct fgw_care *care)
 {
-    struct hint *hint;
-    while (!atomic_load(&care->stopping) && (hint = next_hint(care)) != NULL) {
-        follow_hint(care, hint);
-        fgw_xfree(hint);
-    }
+    struct hint_round round = {.care = care};
+    struct question questions[HINTS_AT_ONCE];
+    size_t count;
+    do {
+        count = 0;
+        while (count < HINTS_AT_ONCE && !atomic_load(&care->stopping) &&
+               (questions[count].hint = next_hint(care)) != NULL) {
+            questions[count++].round = &round;
+        }
+        fgw_wait_init(&round.asked, (unsigned)count);
+        for (size_t i = 0; i < count; i++) {
+            fgw_fiber_spawn(care->loop, ask, &questions[i]);
+        }
+        fgw_wait_for(&round.asked);
+        end_holds(care, questions, count);
+        for (size_t i = 0; i < count; i++) {
+            fgw_xfree(questions[i].hint);
+        }
+    } while (count == HINTS_AT_ONCE);
     return HOUR_MS;
 }
 

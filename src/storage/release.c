@@ -11,19 +11,30 @@
 
 enum { QUEUE_SLICE = 500, HOLDS_SLICE = 1000, LISTS_SLICE = 16, QUEUE_ID_AT = 10 };
 
+enum fgw_err fgw_release_holds(struct fgw_storage *storage,
+                               const struct fgw_storage_hold_seen *holds, size_t count)
+{
+    struct fgw_buf items;
+    fgw_buf_init(&items, 0);
+    for (size_t i = 0; i < count; i++) {
+        struct fgw_item_release release = {.extent = holds[i].extent,
+                                           .codec = (uint8_t)fgw_cid_codec(&holds[i].root)};
+        memcpy(release.owner_id, holds[i].owner.owner_id, sizeof release.owner_id);
+        memcpy(release.digest, fgw_cid_digest(&holds[i].root), sizeof release.digest);
+        fgw_item_put_release(&items, FGW_ITEM_RELEASE, &release);
+    }
+    enum fgw_err err = count > 0 ? fgw_storage_commit_items(storage, "release", &items) : FGW_OK;
+    fgw_buf_deinit(&items);
+    return err;
+}
+
 enum fgw_err fgw_storage_release(struct fgw_storage *storage,
                                  const uint8_t owner_id[FGW_STORAGE_ID_SIZE], uint64_t extent,
                                  const struct fgw_cid *root)
 {
-    struct fgw_buf items;
-    struct fgw_item_release release = {.extent = extent, .codec = (uint8_t)fgw_cid_codec(root)};
-    memcpy(release.owner_id, owner_id, sizeof release.owner_id);
-    memcpy(release.digest, fgw_cid_digest(root), sizeof release.digest);
-    fgw_buf_init(&items, 0);
-    fgw_item_put_release(&items, FGW_ITEM_RELEASE, &release);
-    enum fgw_err err = fgw_storage_commit_items(storage, "release", &items);
-    fgw_buf_deinit(&items);
-    return err;
+    struct fgw_storage_hold_seen hold = {.extent = extent, .root = *root};
+    memcpy(hold.owner.owner_id, owner_id, sizeof hold.owner.owner_id);
+    return fgw_release_holds(storage, &hold, 1);
 }
 
 /* -- lists of dead writers ----------------------------------------------------------------------- */
@@ -50,8 +61,8 @@ enum fgw_err fgw_release_find_orphans(struct fgw_storage *storage)
         err = fgw_list_row_decode(page.rows[i].value, &row);
         if (err == FGW_OK && row.state == FGW_LIST_PENDING &&
             page.rows[i].key.len == 1 + (size_t)FGW_LIST_ID_SIZE) {
-            release->orphans = fgw_xrealloc(release->orphans, (release->orphan_count + 1) *
-                                                                  sizeof *release->orphans);
+            release->orphans = fgw_xrealloc(release->orphans,
+                                            (release->orphan_count + 1) * sizeof *release->orphans);
             memcpy(release->orphans[release->orphan_count++], page.rows[i].key.ptr + 1,
                    FGW_LIST_ID_SIZE);
         }
@@ -187,8 +198,7 @@ static enum fgw_err free_due(struct fgw_storage *storage, const struct fgw_index
         }
         last = released_at;
     }
-    enum fgw_err err =
-        items.len > 0 ? fgw_storage_commit_items(storage, "free", &items) : FGW_OK;
+    enum fgw_err err = items.len > 0 ? fgw_storage_commit_items(storage, "free", &items) : FGW_OK;
     if (err == FGW_OK) {
         release->from_ms = oldest_kept < last ? oldest_kept : last;
         result->more = result->more || (page->more && items.len > 0);

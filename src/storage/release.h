@@ -7,8 +7,8 @@
 #include "storage/storage.h"
 
 struct fgw_release {
-    uint64_t from_ms;        /* nothing older waits in the queue */
-    uint8_t (*orphans)[16];  /* lists whose writers died with an earlier process */
+    uint64_t from_ms;       /* nothing older waits in the queue */
+    uint8_t (*orphans)[16]; /* lists whose writers died with an earlier process */
     size_t orphan_count;
 };
 
@@ -20,6 +20,10 @@ struct fgw_release_result {
     bool more; /* call again at once */
 };
 
+/* As fgw_storage_release, all of them in one commit; count may be 0. */
+enum fgw_err fgw_release_holds(struct fgw_storage *storage,
+                               const struct fgw_storage_hold_seen *holds,
+                               size_t count) FGW_MUST_CHECK;
 /* While opening: finds lists that no writer of this process can belong to. */
 enum fgw_err fgw_release_find_orphans(struct fgw_storage *storage) FGW_MUST_CHECK;
 void fgw_release_deinit(struct fgw_release *release);

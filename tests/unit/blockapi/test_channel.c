@@ -147,18 +147,44 @@ static void send_big(void *arg)
     assert_int_equal(fgw_channel_send(&big->pair->client, 4, &big->bytes, 1), FGW_OK);
 }
 
+struct seen {
+    struct fgw_buf bytes;
+    unsigned pieces;
+};
+
+static void see(void *context, uint8_t kind, size_t at, struct fgw_bytes bytes, size_t length)
+{
+    struct seen *seen = context;
+    assert_int_equal(kind, 4);
+    assert_int_equal(at, seen->bytes.len);
+    assert_int_equal(length, FGW_BLOCKAPI_PAYLOAD_MAX);
+    assert_true(bytes.len > 0 && bytes.len <= length - at);
+    assert_int_equal(fgw_buf_append(&seen->bytes, bytes), FGW_OK);
+    seen->pieces++;
+}
+
 static void largest_frame(struct pair *pair)
 {
     static uint8_t bytes[FGW_BLOCKAPI_PAYLOAD_MAX];
     struct big_send big = {pair, {bytes, sizeof bytes}};
+    struct seen seen = {.pieces = 0};
     uint8_t kind;
     struct fgw_bytes payload;
-    memset(bytes, 0x5a, sizeof bytes);
+    for (size_t i = 0; i < sizeof bytes; i++) {
+        bytes[i] = (uint8_t)(i / 253);
+    }
+    fgw_buf_init(&seen.bytes, sizeof bytes);
     open_pair(pair, FGW_OK);
+    fgw_channel_set_tap(&pair->server, see, &seen);
     fgw_fiber_spawn(fgw_loop_current(), send_big, &big);
     assert_int_equal(fgw_channel_receive(&pair->server, &kind, &payload), FGW_OK);
     assert_int_equal(payload.len, sizeof bytes);
     assert_memory_equal(payload.ptr, bytes, sizeof bytes);
+    assert_int_equal(seen.bytes.len, sizeof bytes);
+    assert_memory_equal(seen.bytes.ptr, bytes, sizeof bytes);
+    assert_true(seen.pieces > 1);
+    fgw_channel_set_tap(&pair->server, NULL, NULL);
+    fgw_buf_deinit(&seen.bytes);
 }
 
 static void the_largest_frame_passes(void **state)

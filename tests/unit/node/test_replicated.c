@@ -751,6 +751,80 @@ static void copies_hold_and_releases_are_asked(void **state)
     in_worker(*state, copy_and_release);
 }
 
+/* -- rows that are gone -------------------------------------------------------------------------- */
+
+enum { RELEASED = 40 };
+static _Atomic unsigned asked, kept;
+
+static enum fgw_err nobody_names_it(void *context, const struct fgw_storage_owner *owner,
+                                    const struct fgw_cid *root, enum fgw_storage_liveness *out_live)
+{
+    (void)context;
+    (void)root;
+    assert_true(fgw_bytes_eq_str(owner->key, "key"));
+    atomic_fetch_add(&asked, 1);
+    *out_live = FGW_STORAGE_ABSENT;
+    return FGW_OK;
+}
+
+static void keep_release(void *context, const uint8_t *store_id,
+                         const struct fgw_storage_owner *owner, uint64_t extent,
+                         const struct fgw_cid *root)
+{
+    struct world *world = context;
+    (void)extent;
+    (void)root;
+    assert_true(fgw_bytes_eq_str(owner->key, "key"));
+    assert_memory_equal(store_id, fgw_storage_id(world->nodes[1].fixture.storage),
+                        FGW_STORAGE_ID_SIZE);
+    atomic_fetch_add(&kept, 1);
+}
+
+static void release_many(struct world *world)
+{
+    struct fgw_arena arena;
+    fgw_arena_init(&arena, 0);
+    for (unsigned i = 0; i < RELEASED; i++) {
+        struct fgw_blob_staged staged;
+        uint8_t *body = make_body(100);
+        assert_int_equal(stage(world, &arena, fgw_bytes(body, 100), 200 + i, &staged), FGW_OK);
+        fgw_blob_release(world->blobs, &staged.owner, &staged.extent, 1);
+        fgw_xfree(body);
+    }
+    fgw_arena_deinit(&arena);
+}
+
+static uint64_t requests_of(struct world *world, unsigned node)
+{
+    struct fgw_node_stats stats;
+    fgw_node_stats(world->nodes[node].node, &stats);
+    return stats.requests;
+}
+
+static void close_blobs(struct world *world)
+{
+    fgw_blobs_replicated_close_worker(world->blobs, 0);
+}
+
+/* Also those that wait when the process ends; what a store cannot be told is kept for it. */
+static void releases_go_out_together(void **state)
+{
+    struct world *world = *state;
+    world->placement.keep_release = keep_release;
+    fgw_storage_start_care(world->nodes[0].fixture.storage, nobody_names_it, NULL);
+    in_worker(world, release_many);
+    kill_node(world, 1);
+    in_worker(world, close_blobs);
+    assert_true(requests_of(world, 0) <= RELEASED + 3); /* a flush may have come in between */
+    for (int tries = 0; tries < 6000 && atomic_load(&asked) < RELEASED; tries++) {
+        (void)usleep(10000);
+    }
+    assert_int_equal(atomic_load(&asked), RELEASED);
+    assert_true(atomic_load(&kept) <= RELEASED);
+    assert_true(atomic_load(&kept) > 0);
+    fgw_storage_stop_care(world->nodes[0].fixture.storage);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -767,6 +841,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(another_secret_opens_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(fenced_stores_acknowledge_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(copies_hold_and_releases_are_asked, setup, teardown),
+        cmocka_unit_test_setup_teardown(releases_go_out_together, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

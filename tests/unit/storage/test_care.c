@@ -1,6 +1,8 @@
 /* test_care.c: release of what nothing holds, reading sessions, lists of dead writers, hints. */
 #include "fixture.h"
 
+#include <stdio.h>
+
 #include <unistd.h>
 
 #include "storage/items.h"
@@ -52,7 +54,8 @@ static void put_three_delete_two(struct fixture *fixture)
     }
     assert_int_equal(stats_of(fixture->storage).blocks, 2);
     assert_int_equal(stats_of(fixture->storage).groups, 1);
-    uint64_t written = stats_of(fixture->storage).live_bytes + stats_of(fixture->storage).dead_bytes;
+    uint64_t written =
+        stats_of(fixture->storage).live_bytes + stats_of(fixture->storage).dead_bytes;
     assert_true(stats_of(fixture->storage).log_bytes > written);
     assert_int_equal(delete_object(fixture->storage, "a"), FGW_OK);
     assert_int_equal(delete_object(fixture->storage, "b"), FGW_OK);
@@ -169,8 +172,11 @@ static void hold_parts(struct fgw_storage *storage, const struct fgw_storage_own
     fgw_buf_init(&items, 0);
     for (unsigned i = 0; i < PARTS; i++) {
         struct fgw_item_owner part = {.address = *owner, .extent = i, .listed = true};
-        struct fgw_item_block block = {.written = true, .codec = FGW_CODEC_RAW, .len = 100,
-                                       .group = 1, .offset = 1000 + 200 * i};
+        struct fgw_item_block block = {.written = true,
+                                       .codec = FGW_CODEC_RAW,
+                                       .len = 100,
+                                       .group = 1,
+                                       .offset = 1000 + 200 * i};
         fgw_put_u32le(block.digest, i);
         fgw_item_put_block_hold(&items, &block, &part);
     }
@@ -209,8 +215,11 @@ static void put_slices(struct fgw_buf *items, struct fgw_item_slice *slice)
     struct fgw_item_block *blocks = fgw_xcalloc(FGW_SLICE_BLOCKS, sizeof *blocks);
     for (unsigned n = 0; n < SLICES; n++) {
         for (unsigned i = 0; i < FGW_SLICE_BLOCKS; i++) {
-            blocks[i] = (struct fgw_item_block){.written = true, .codec = FGW_CODEC_RAW,
-                                                .len = 10, .group = 2, .offset = 100 + 60 * i};
+            blocks[i] = (struct fgw_item_block){.written = true,
+                                                .codec = FGW_CODEC_RAW,
+                                                .len = 10,
+                                                .group = 2,
+                                                .offset = 100 + 60 * i};
             fgw_put_u32le(blocks[i].digest, i / 2 + 1000 * n); /* each block twice */
         }
         slice->first = (uint64_t)n * FGW_SLICE_BLOCKS;
@@ -309,6 +318,54 @@ static void hints_are_followed_when_the_metadata_agrees(void **state)
     fixture_deinit(&fixture);
 }
 
+/* Takes long enough for others to queue up behind it. */
+static enum fgw_err live_slowly(void *context, const struct fgw_storage_owner *owner,
+                                const struct fgw_cid *root, enum fgw_storage_liveness *out_live)
+{
+    (void)root;
+    _Atomic unsigned *calls = context;
+    fgw_fiber_sleep_ms(20);
+    atomic_fetch_add(calls, 1);
+    *out_live =
+        fgw_bytes_starts_with(owner->key, FGW_LIT("live")) ? FGW_STORAGE_HERE : FGW_STORAGE_ABSENT;
+    return FGW_OK;
+}
+
+enum { MANY_HINTS = 100 };
+
+static void hint_many(struct fixture *fixture)
+{
+    char names[MANY_HINTS][16];
+    for (unsigned i = 0; i < MANY_HINTS; i++) {
+        (void)snprintf(names[i], sizeof names[i], "%s %u", i % 4 == 0 ? "live" : "dead", i);
+        struct put put = {.key = names[i], .body = fgw_bytes_str(names[i]), .owner_number = 10 + i};
+        assert_int_equal(put_object(fixture->storage, &put), FGW_OK);
+    }
+    uint64_t before = stats_of(fixture->storage).operations;
+    for (unsigned i = 0; i < MANY_HINTS; i++) {
+        struct fgw_storage_owner owner;
+        struct fgw_cid root = fgw_cid_of(FGW_CODEC_RAW, fgw_bytes_str(names[i]));
+        make_owner(&owner, names[i], 10 + i);
+        fgw_storage_release_hint(fixture->storage, &owner, 0, &root);
+    }
+    wait_until_blocks_are(fixture->storage, MANY_HINTS / 4);
+    assert_int_equal(atomic_load(&live_calls), MANY_HINTS);
+    assert_true(stats_of(fixture->storage).operations - before < MANY_HINTS / 2);
+}
+
+static void many_hints_end_in_few_commits(void **state)
+{
+    (void)state;
+    struct fixture fixture;
+    fixture_init(&fixture);
+    fixture_open(&fixture);
+    atomic_store(&live_calls, 0);
+    fgw_storage_start_care(fixture.storage, live_slowly, &live_calls);
+    fixture_run(&fixture, hint_many);
+    fgw_storage_stop_care(fixture.storage);
+    fixture_deinit(&fixture);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -319,6 +376,7 @@ int main(void)
         cmocka_unit_test(all_parts_of_an_owner_are_released),
         cmocka_unit_test(unfinished_lists_are_dropped_after_a_restart),
         cmocka_unit_test(hints_are_followed_when_the_metadata_agrees),
+        cmocka_unit_test(many_hints_end_in_few_commits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
