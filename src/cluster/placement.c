@@ -104,7 +104,16 @@ static uint64_t free_of(const struct cluster_map *map, const struct cluster_set 
     return least;
 }
 
-/* Among the best sets: two by lot, of them the one with more room. */
+/* What is known of the room is some seconds old: taking always the one with more would send everything
+ * past a store that has hardly less. */
+static bool prefers_first(uint64_t first_bytes, uint64_t second_bytes)
+{
+    uint64_t first_mib = first_bytes >> 20;
+    uint64_t all_mib = first_mib + (second_bytes >> 20);
+    return all_mib == 0 ? first_bytes >= second_bytes : fgw_rng_below(all_mib) < first_mib;
+}
+
+/* Among the best sets: two by lot, of them one by their shares of the room. */
 static const struct cluster_set *choose_set(const struct cluster_map *map, unsigned members,
                                             const uint64_t *avoid, size_t avoid_count)
 {
@@ -133,7 +142,7 @@ static const struct cluster_set *choose_set(const struct cluster_map *map, unsig
     if (picked[0] == NULL) {
         return NULL;
     }
-    return free_of(map, picked[0]) >= free_of(map, picked[1]) ? picked[0] : picked[1];
+    return prefers_first(free_of(map, picked[0]), free_of(map, picked[1])) ? picked[0] : picked[1];
 }
 
 enum fgw_err cluster_choose(void *context, unsigned replicas, const uint64_t *avoid,

@@ -177,7 +177,7 @@ class Cluster:
 
     def __init__(self, folder, nodes=3, proxies=2, address=None, keyspace="filecoingw_s3",
                  ports=None, settings=None, binary=None):
-        self.folder = pathlib.Path(folder)
+        self.folder = pathlib.Path(folder).resolve()  # processes have folders of their own
         self.folder.mkdir(parents=True, exist_ok=True)
         self.binary = binary or os.environ.get("FGW_TEST_BINARY") or str(
             TOP / "build" / "asan" / "fgw")

@@ -204,6 +204,40 @@ static void suspects_and_full_stores_come_last(void **state)
     fgw_cluster_free(cluster);
 }
 
+/* Of 600 sets chosen, those with store 1. */
+static unsigned chosen_with_second(struct fgw_cluster *cluster, uint64_t free_gib)
+{
+    const struct fgw_placement *placement = fgw_cluster_placement(cluster);
+    struct cluster_map *map = &cluster->guarded.map;
+    unsigned count = 0;
+    for (size_t i = 0; i < map->store_count; i++) {
+        map->stores[i].said.free_bytes = (i == 1 ? free_gib : 1000) << 30;
+    }
+    for (unsigned i = 0; i < 600; i++) {
+        struct fgw_placement_set set;
+        struct fgw_error error = {0};
+        assert_int_equal(placement->choose(placement->context, 0, NULL, 0, &set, &error), FGW_OK);
+        for (unsigned k = 0; k < set.count; k++) {
+            count += memcmp(set.members[k].store_id, map->stores[1].id, FGW_STORAGE_ID_SIZE) == 0;
+        }
+    }
+    return count;
+}
+
+/* A third of the sets are without it. Six times the deviation are allowed. */
+static void hardly_less_room_is_no_reason_to_pass_by(void **state)
+{
+    (void)state;
+    static const char *const WHERE[] = {"a/h1", "a/h2", "a/h3"};
+    struct fgw_cluster *cluster = make_cluster(WHERE, 3, 2);
+    unsigned equal = chosen_with_second(cluster, 999);
+    unsigned tenth = chosen_with_second(cluster, 100);
+    print_message("chosen %u times of 600 with as much room, %u with a tenth\n", equal, tenth);
+    assert_in_range(equal, 330, 470);
+    assert_in_range(tenth, 220, 360);
+    fgw_cluster_free(cluster);
+}
+
 static void few_stores_need_one_copy(void **state)
 {
     (void)state;
@@ -284,6 +318,7 @@ int main(void)
         cmocka_unit_test(every_store_is_used_and_a_new_one_moves_little),
         cmocka_unit_test(suspects_and_full_stores_come_last),
         cmocka_unit_test(few_stores_need_one_copy),
+        cmocka_unit_test(hardly_less_room_is_no_reason_to_pass_by),
         cmocka_unit_test(a_set_that_cannot_acknowledge_is_not_chosen),
         cmocka_unit_test(addresses_of_urls),
     };
