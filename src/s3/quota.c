@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "event/fiber.h"
 #include "s3/engine_internal.h"
+#include "s3/op.h"
 #include "s3/usage.h"
 
 enum {
@@ -243,7 +244,7 @@ static enum verdict judge(struct entry *entry, const struct fgw_bucket *bucket,
         /* one that failed is not waited for again at once */
         bool due = !entry->ended || older(entry, now_ms, RENEW_MS, RENEW_TIMES);
         *out_count = due ? begin_count(entry, bucket) : NULL;
-        return due || entry->running ? WAIT : ADMIT;
+        return entry->running && now_ms - entry->running_since_ms < WAIT_MS ? WAIT : ADMIT;
     }
     if (fits(entry, bucket, wanted->bytes, wanted->objects)) {
         if (older(entry, now_ms, RENEW_MS, RENEW_TIMES)) {
@@ -305,7 +306,8 @@ enum fgw_err fgw_s3_quota_take(struct fgw_s3_request *request, uint64_t bytes, u
 void fgw_s3_quota_settle(struct fgw_s3_request *request, enum fgw_err outcome)
 {
     const struct fgw_s3_quota_taken *taken = &request->quota_taken;
-    if (!has_quota(&request->bucket)) {
+    bool writes = request->op != NULL && (request->op->flags & FGW_S3_OP_WRITE) != 0;
+    if (!writes || !has_quota(&request->bucket)) {
         return;
     }
     struct fgw_s3_quotas *quotas = request->s3->quotas;

@@ -1,7 +1,7 @@
 /* usage.c: see usage.h. */
 #include "s3/usage.h"
 
-#include "base/check.h"
+#include "event/fiber.h"
 
 enum { PAGE = 1000 };
 
@@ -17,8 +17,10 @@ struct walk {
     struct fgw_error *error;
 };
 
+/* Before each page: requests of this loop go first. */
 static bool is_stopping(const struct walk *walk)
 {
+    fgw_fiber_yield();
     return walk->stopping != NULL && walk->stopping(walk->context);
 }
 

@@ -53,7 +53,7 @@ def clean_environment():
     return kept
 
 
-def run_fgw(*arguments, env=None, timeout=60, **options):
+def run_fgw(*arguments, env=None, timeout=100, **options):
     """fgw with arguments to its end: a CompletedProcess with text."""
     return subprocess.run([binary(), *map(str, arguments)], env={**clean_environment(),
                           **(env or {})}, stdin=subprocess.DEVNULL, capture_output=True,
@@ -258,7 +258,7 @@ class Server:
     def ca_file(self):
         return None
 
-    def connect(self, timeout=10):
+    def connect(self, timeout=30):
         return rawhttp.RawConnection(self.host, self.port, timeout, self.tls_context())
 
     def signer(self, **options):

@@ -1,10 +1,14 @@
-/* fuzz_s3_documents.c: bodies of Complete and of cross-origin configurations, and policies of
- * browser uploads; the first byte chooses. What is accepted keeps its promises. */
+/* fuzz_s3_documents.c: bodies of Complete, of cross-origin configurations, of tag sets and of ACLs, and
+ * policies of browser uploads; the first byte chooses. What is accepted keeps its promises, and what
+ * FGW writes of it is read again as the same. */
 #include "base/check.h"
 #include "base/encode.h"
+#include "s3/acl.h"
 #include "s3/complete_list.h"
 #include "s3/cors.h"
+#include "s3/engine_internal.h"
 #include "s3/form_policy.h"
+#include "s3/tags.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -47,8 +51,50 @@ static void policy(struct fgw_arena *arena, struct fgw_bytes json, struct fgw_er
     FGW_CHECK(err == FGW_OK || (limits.min_bytes == 0 && limits.max_bytes == 1000));
 }
 
+static void tags(struct fgw_s3_request *request, struct fgw_bytes document)
+{
+    const struct fgw_meta_pair *first = NULL;
+    const struct fgw_meta_pair *again = NULL;
+    size_t count = 0;
+    size_t count_again = 0;
+    struct fgw_buf text;
+    if (fgw_s3_tags_from_document(request, document, FGW_S3_OBJECT_TAGS_MAX, &first, &count) !=
+        FGW_OK) {
+        return;
+    }
+    FGW_CHECK(count <= FGW_S3_OBJECT_TAGS_MAX);
+    fgw_buf_init(&text, 0);
+    fgw_s3_tags_document(first, count, &text);
+    FGW_CHECK(fgw_s3_tags_from_document(request, fgw_buf_bytes(&text), FGW_S3_OBJECT_TAGS_MAX,
+                                        &again, &count_again) == FGW_OK);
+    FGW_CHECK(count == count_again);
+    for (size_t i = 0; i < count; i++) {
+        FGW_CHECK(fgw_bytes_eq(first[i].name, again[i].name));
+        FGW_CHECK(fgw_bytes_eq(first[i].value, again[i].value));
+    }
+    fgw_buf_deinit(&text);
+}
+
+static void acl(struct fgw_s3_request *request, struct fgw_bytes document)
+{
+    struct fgw_s3_acl_owner owner = {FGW_LIT("me"), FGW_LIT("Me")};
+    enum fgw_acl found;
+    enum fgw_acl again;
+    struct fgw_buf text;
+    if (fgw_s3_acl_from_document(request, document, &owner, &found) != FGW_OK) {
+        return;
+    }
+    fgw_buf_init(&text, 0);
+    fgw_s3_acl_document(found, &owner, &owner, &text);
+    FGW_CHECK(fgw_s3_acl_from_document(request, fgw_buf_bytes(&text), &owner, &again) == FGW_OK);
+    FGW_CHECK(found == again);
+    fgw_buf_deinit(&text);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    static struct fgw_s3 s3;
+    struct fgw_s3_request request = {.s3 = &s3};
     struct fgw_arena arena;
     struct fgw_error error;
     if (size == 0) {
@@ -57,12 +103,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct fgw_bytes rest = fgw_bytes(data + 1, size - 1);
     fgw_arena_init(&arena, 0);
     fgw_error_init(&error);
-    switch (data[0] % 3) {
+    fgw_error_init(&request.error);
+    request.arena = &arena;
+    switch (data[0] % 5) {
     case 0:
         complete_list(&arena, rest, &error);
         break;
     case 1:
         cors(&arena, rest, &error);
+        break;
+    case 2:
+        tags(&request, rest);
+        break;
+    case 3:
+        acl(&request, rest);
         break;
     default:
         policy(&arena, rest, &error);
