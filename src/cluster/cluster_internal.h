@@ -160,6 +160,7 @@ struct fgw_cluster {
     uint64_t beat;
     uint64_t beat_taken;      /* the last one that the database took */
     uint64_t last_renewed_ms; /* boot clock; worker 0 only */
+    uint64_t not_renewed_ms;  /* it cannot be renewed since then, 0: it can; worker 0 only */
     uint64_t last_beat_ms;    /* when a beat was written last; worker 0 only */
     uint64_t good_since_ms;   /* the database answers since then, 0: it does not; worker 0 only */
     uint64_t good_for_ms;     /* so long before repair starts */

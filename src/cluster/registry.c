@@ -306,6 +306,21 @@ static void take_again(struct fgw_cluster *cluster, uint64_t shown)
     }
 }
 
+/* A line when it begins and one when it is over. */
+static void note_renewal(struct fgw_cluster *cluster, uint64_t sent_ms, enum fgw_err err,
+                         const struct fgw_error *error)
+{
+    if (err != FGW_OK && cluster->not_renewed_ms == 0) {
+        cluster->not_renewed_ms = sent_ms;
+        fgw_log_warn("cluster", "the store's epoch cannot be renewed: %s",
+                     fgw_error_message(error));
+    } else if (err == FGW_OK && cluster->not_renewed_ms != 0) {
+        fgw_log_info("cluster", "the store's epoch is renewed again after %llu ms",
+                     (unsigned long long)(sent_ms - cluster->not_renewed_ms));
+        cluster->not_renewed_ms = 0;
+    }
+}
+
 void cluster_renew(struct fgw_cluster *cluster)
 {
     struct fgw_error error;
@@ -313,9 +328,8 @@ void cluster_renew(struct fgw_cluster *cluster)
     uint64_t sent_ms = fgw_clock_boot_ms();
     fgw_error_init(&error);
     enum fgw_err err = read_own(cluster, &row, &error);
+    note_renewal(cluster, sent_ms, err, &error);
     if (err != FGW_OK) {
-        fgw_log_warn("cluster", "the store's epoch could not be renewed: %s",
-                     fgw_error_message(&error));
         return;
     }
     if (row.epoch == cluster->epoch) {
