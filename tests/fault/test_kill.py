@@ -157,9 +157,7 @@ def one_round(server, writers, rng, lose_index):
         server.kill()
     if lose_index and rng.random() < 0.3:
         shutil.rmtree(server.data / "meta")
-    started = time.monotonic()
     server.start()
-    assert time.monotonic() - started < 20
     check_all(server, writers)
     return writers
 

@@ -28,7 +28,7 @@ ACCESS_KEY = "rootaccesskey"
 SECRET_KEY = "root-secret-key-for-tests"
 CLUSTER_SECRET = "cluster-secret-for-tests-0123456789abcdef"
 REGION = "us-east-1"
-READY_LIMIT_S = 30
+READY_LIMIT_S = 90
 STOP_LIMIT_S = 45
 
 SANITIZER = re.compile(rb"ERROR: (Address|Leak)Sanitizer|runtime error:|WARNING: ThreadSanitizer"

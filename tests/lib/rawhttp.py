@@ -56,7 +56,7 @@ class Answer:
 class RawConnection:
     """with RawConnection(host, port) as connection: connection.send(...); connection.answer()"""
 
-    def __init__(self, host, port, timeout=10, tls=None):
+    def __init__(self, host, port, timeout=30, tls=None):
         """tls: an ssl.SSLContext, or None for plain text."""
         self.socket = socket.create_connection((host, port), timeout=timeout)
         if tls is not None:
@@ -90,7 +90,7 @@ class RawConnection:
         """Reads 100 Continue and nothing more."""
         return self.answer(skip_continue=False)
 
-    def closed(self, timeout=5):
+    def closed(self, timeout=30):
         """True when the peer closes (or resets) without sending more."""
         self.socket.settimeout(timeout)
         try:

@@ -76,10 +76,18 @@ def kill_group(process):
     process.wait()
 
 
-def call(command, limit_s, env=None, quiet=False, output=None):
+def wrap_up(process, seconds):
+    if seconds > 0:
+        process.send_signal(signal.SIGINT)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(seconds)
+
+
+def call(command, limit_s, env=None, quiet=False, output=None, wrap_up_s=0):
     """Runs a command in a session of its own; its exit code, or None when it took too long.
 
     quiet: shows the output only when the command fails. output: a path that gets a copy.
+    wrap_up_s: what a command that took too long has from SIGINT on to tell what it found.
     """
     path = output or os.path.join(RESULTS, "last-command.log")
     with open(path, "wb") as log:
@@ -92,6 +100,7 @@ def call(command, limit_s, env=None, quiet=False, output=None):
             code = process.wait(limit_s)
         except subprocess.TimeoutExpired:
             code = None
+            wrap_up(process, wrap_up_s)
         finally:
             kill_group(process)
     if quiet and code != 0:

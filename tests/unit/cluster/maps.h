@@ -14,7 +14,7 @@ static int maps_by_id(const void *a, const void *b)
 }
 
 /* Stores in the order of `where`. */
-static void maps_make(struct cluster_map *map, const char *const *where, size_t count)
+static inline void maps_make(struct cluster_map *map, const char *const *where, size_t count)
 {
     *map = (struct cluster_map){.version = 1, .store_count = count};
     map->stores = fgw_xcalloc(count + 1, sizeof *map->stores);
@@ -33,7 +33,7 @@ static void maps_make(struct cluster_map *map, const char *const *where, size_t 
 }
 
 /* A set of two stores with the id 1. */
-static void maps_add_pair(struct cluster_map *map, uint32_t a, uint32_t b)
+static inline void maps_add_pair(struct cluster_map *map, uint32_t a, uint32_t b)
 {
     map->sets = fgw_xcalloc(2, sizeof *map->sets);
     map->set_count = 1;

@@ -1,34 +1,7 @@
 /* test_placement.c: planned sets (domains, stability, names) and the choice among them. */
 #include "cmocka_all.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
-#include "cluster/cluster_internal.h"
-
-static int by_id(const void *a, const void *b)
-{
-    return memcmp(((const struct cluster_store *)a)->id, ((const struct cluster_store *)b)->id,
-                  FGW_STORAGE_ID_SIZE);
-}
-
-/* stores: "zone/host" each */
-static void make_map(struct cluster_map *map, const char *const *where, size_t count)
-{
-    *map = (struct cluster_map){.version = 1, .store_count = count};
-    map->stores = fgw_xcalloc(count + 1, sizeof *map->stores);
-    for (size_t i = 0; i < count; i++) {
-        struct cluster_store *store = &map->stores[i];
-        memset(store->id, (int)(i * 37 + 1), sizeof store->id);
-        (void)snprintf(store->zone, sizeof store->zone, "%.1s", where[i]);
-        (void)snprintf(store->host, sizeof store->host, "%s", where[i] + 2);
-        (void)snprintf(store->address, sizeof store->address, "10.0.0.%zu:8079", i);
-        store->state = CLUSTER_ACTIVE;
-        store->epoch = 1;
-        store->said.free_bytes = 1000;
-    }
-    qsort(map->stores, count, sizeof *map->stores, by_id);
-}
+#include "maps.h"
 
 static void take_plan(struct cluster_map *map, unsigned replicas)
 {
@@ -80,16 +53,16 @@ static void few_stores_make_small_sets(void **state)
     static const char *const ONE[] = {"a/h1"};
     static const char *const THREE[] = {"a/h1", "a/h2", "a/h3"};
     struct cluster_map map;
-    make_map(&map, ONE, 0);
+    maps_make(&map, ONE, 0);
     take_plan(&map, 2);
     assert_int_equal(map.set_count, 0);
     cluster_map_deinit(&map);
-    make_map(&map, ONE, 1);
+    maps_make(&map, ONE, 1);
     take_plan(&map, 2);
     assert_int_equal(map.set_count, 1);
     assert_int_equal(map.sets[0].count, 1);
     cluster_map_deinit(&map);
-    make_map(&map, THREE, 3);
+    maps_make(&map, THREE, 3);
     take_plan(&map, 2);
     assert_int_equal(map.set_count, 3); /* every pair, several sets each */
     assert_int_equal(wanted_sets(&map, 2), 3 * CLUSTER_SETS_PER_STORE / 2);
@@ -106,7 +79,7 @@ static void each_size_keeps_its_number_of_members(void **state)
     struct cluster_planned *planned;
     size_t count;
     unsigned of_size[4] = {0};
-    make_map(&map, THREE, 3);
+    maps_make(&map, THREE, 3);
     cluster_plan_all(&map, 2, 1u << 1 | 1u << 3, &planned, &count);
     for (size_t i = 0; i < count; i++) {
         assert_int_equal(planned[i].replicas, planned[i].count);
@@ -128,7 +101,7 @@ static void members_are_in_different_domains(void **state)
     (void)state;
     static const char *const WHERE[] = {"a/h1", "a/h1", "a/h2", "b/h3", "b/h3", "b/h4", "c/h5"};
     struct cluster_map map;
-    make_map(&map, WHERE, 7);
+    maps_make(&map, WHERE, 7);
     take_plan(&map, 3);
     assert_true(map.set_count > 6);
     for (size_t i = 0; i < map.set_count; i++) {
@@ -145,7 +118,7 @@ static void members_are_in_different_domains(void **state)
     cluster_map_deinit(&map);
     /* one zone: hosts; a host twice only when there is no other */
     static const char *const HOSTS[] = {"a/h1", "a/h1", "a/h2"};
-    make_map(&map, HOSTS, 3);
+    maps_make(&map, HOSTS, 3);
     take_plan(&map, 2);
     for (size_t i = 0; i < map.set_count; i++) {
         const struct cluster_set *set = &map.sets[i];
@@ -172,7 +145,7 @@ static void every_store_is_used_and_a_new_one_moves_little(void **state)
         (void)snprintf(texts[i], sizeof texts[i], "a/h%u", i);
         where[i] = texts[i];
     }
-    make_map(&map, where, 11);
+    maps_make(&map, where, 11);
     take_plan(&map, 2);
     for (size_t i = 0; i < map.set_count; i++) {
         uses[map.sets[i].stores[0]]++;
@@ -181,7 +154,7 @@ static void every_store_is_used_and_a_new_one_moves_little(void **state)
     for (unsigned i = 0; i < 11; i++) {
         assert_true(uses[i] >= 4);
     }
-    make_map(&more, where, 12);
+    maps_make(&more, where, 12);
     take_plan(&more, 2);
     for (size_t i = 0; i < map.set_count; i++) {
         kept += has_set(&more, map.sets[i].id);
@@ -197,7 +170,7 @@ static struct fgw_cluster *make_cluster(const char *const *where, size_t count, 
 {
     struct fgw_cluster_options options = {.keyspace = "k", .replicas = replicas};
     struct fgw_cluster *cluster = fgw_cluster_new(&options);
-    make_map(&cluster->guarded.map, where, count);
+    maps_make(&cluster->guarded.map, where, count);
     take_plan(&cluster->guarded.map, replicas);
     return cluster;
 }

@@ -711,24 +711,6 @@ static void deleted_rows_are_compacted_away(void **state)
     assert_int_equal(walk_all(f, false), 0);
 }
 
-static void opening_an_empty_directory_is_quick(void **state)
-{
-    struct fixture *f = *state;
-    char path[100];
-    uint64_t best_ms = UINT64_MAX;
-    for (int i = 0; i < 3; i++) {
-        (void)snprintf(path, sizeof path, "%s/quick%d", f->dir, i);
-        struct fgw_kv *kv;
-        uint64_t start = fgw_clock_boot_ms();
-        assert_int_equal(fgw_kv_open(path, NULL, &kv, NULL), FGW_OK);
-        uint64_t ms = fgw_clock_boot_ms() - start;
-        best_ms = ms < best_ms ? ms : best_ms;
-        fgw_kv_close(kv);
-    }
-    print_message("open of an empty directory: %u ms\n", (unsigned)best_ms);
-    assert_true(best_ms < 500); /* 100 wanted; the margin is for a loaded machine */
-}
-
 int main(int argc, char **argv)
 {
     self = "/proc/self/exe";
@@ -754,7 +736,6 @@ int main(int argc, char **argv)
         KV_TEST(figures_move),
         KV_TEST(walks_over_hidden_rows_start_a_flush),
         KV_TEST(deleted_rows_are_compacted_away),
-        KV_TEST(opening_an_empty_directory_is_quick),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
