@@ -6,6 +6,12 @@ enum fgw_err fgw_blob_stage_write(struct fgw_blob_stage *stage, struct fgw_bytes
     return ((struct fgw_blob_handle *)stage)->ops->stage_write(stage, bytes);
 }
 
+size_t fgw_blob_stage_room(struct fgw_blob_stage *stage, uint8_t **out_room)
+{
+    const struct fgw_blobs_ops *ops = ((struct fgw_blob_handle *)stage)->ops;
+    return ops->stage_room == NULL ? 0 : ops->stage_room(stage, out_room);
+}
+
 enum fgw_err fgw_blob_stage_finish(struct fgw_blob_stage *stage, struct fgw_blob_staged *out_staged)
 {
     return ((struct fgw_blob_handle *)stage)->ops->stage_finish(stage, out_staged);

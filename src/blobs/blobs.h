@@ -53,6 +53,7 @@ struct fgw_blobs_ops {
                                 const struct fgw_blob_stage_options *options,
                                 struct fgw_blob_stage **out_stage, struct fgw_error *error);
     enum fgw_err (*stage_write)(struct fgw_blob_stage *stage, struct fgw_bytes bytes);
+    size_t (*stage_room)(struct fgw_blob_stage *stage, uint8_t **out_room); /* NULL: never any */
     enum fgw_err (*stage_finish)(struct fgw_blob_stage *stage, struct fgw_blob_staged *out_staged);
     void (*stage_abort)(struct fgw_blob_stage *stage);
     enum fgw_err (*stage_copy)(struct fgw_blobs *blobs,
@@ -88,6 +89,10 @@ static inline enum fgw_err fgw_blob_stage_begin(struct fgw_blobs *blobs,
 /* Any number of bytes; suspends for back-pressure. The stage struct's first member is its store. */
 enum fgw_err fgw_blob_stage_write(struct fgw_blob_stage *stage,
                                   struct fgw_bytes bytes) FGW_MUST_CHECK;
+/* Memory in which the store would hold the next bytes, 0: none. What is put there and then handed to
+ * fgw_blob_stage_write (from the front, in pieces of any length) is not copied. Valid until the next
+ * call on the stage that does not hand in bytes of it. */
+size_t fgw_blob_stage_room(struct fgw_blob_stage *stage, uint8_t **out_room);
 /* Ends and frees the stage, also on failure. An empty body gives the empty raw block. */
 enum fgw_err fgw_blob_stage_finish(struct fgw_blob_stage *stage,
                                    struct fgw_blob_staged *out_staged) FGW_MUST_CHECK;

@@ -151,7 +151,9 @@ static void fill_leaf(struct fgw_blob_stage *stage, struct fgw_bytes piece)
     while (stage->leaf_capacity - stage->leaf_len < piece.len) {
         grow_leaf(stage);
     }
-    memcpy(stage->leaf + stage->leaf_len, piece.ptr, piece.len);
+    if (piece.ptr != stage->leaf + stage->leaf_len) {
+        memcpy(stage->leaf + stage->leaf_len, piece.ptr, piece.len);
+    }
     fgw_leaf_hash_update(&stage->sha256, piece);
     stage->crc32c = fgw_crc32c(stage->crc32c, piece);
     stage->leaf_len += piece.len;
@@ -161,20 +163,28 @@ static void fill_leaf(struct fgw_blob_stage *stage, struct fgw_bytes piece)
 static enum fgw_err stage_write(struct fgw_blob_stage *stage, struct fgw_bytes bytes)
 {
     while (bytes.len > 0 && stage->failed == FGW_OK) {
-        if (stage->leaf_len == FGW_STORAGE_BLOCK_MAX) {
-            stage->failed = flush_leaf(stage);
-            continue;
-        }
         size_t room = FGW_STORAGE_BLOCK_MAX - stage->leaf_len;
         size_t step = room < HASH_STEP ? room : HASH_STEP;
         struct fgw_bytes piece = fgw_bytes_sub(bytes, 0, step);
         fill_leaf(stage, piece);
         bytes = fgw_bytes_sub(bytes, piece.len, SIZE_MAX);
-        if (bytes.len > 0) {
+        if (stage->leaf_len == FGW_STORAGE_BLOCK_MAX) {
+            stage->failed = flush_leaf(stage);
+        } else if (bytes.len > 0) {
             fgw_fiber_yield();
         }
     }
     return stage->failed;
+}
+
+/* Nothing of a leaf that still has to grow: it may move. */
+static size_t stage_room(struct fgw_blob_stage *stage, uint8_t **out_room)
+{
+    if (stage->failed != FGW_OK || stage->leaf_capacity < FIRST_BUFFER) {
+        return 0;
+    }
+    *out_room = stage->leaf + stage->leaf_len;
+    return stage->leaf_capacity - stage->leaf_len;
 }
 
 static void end_stage(struct fgw_blob_stage *stage)
@@ -383,6 +393,7 @@ static const struct fgw_blobs_ops OPS = {
     .stage_takes_md5 = true,
     .stage_begin = stage_begin,
     .stage_write = stage_write,
+    .stage_room = stage_room,
     .stage_finish = stage_finish,
     .stage_abort = stage_abort,
     .stage_copy = stage_copy,

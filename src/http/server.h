@@ -37,6 +37,11 @@ uint64_t fgw_http_started_ns(const struct fgw_http_exchange *exchange);
 enum fgw_err fgw_http_body_read(struct fgw_http_exchange *exchange,
                                 struct fgw_bytes *out_piece) FGW_MUST_CHECK;
 
+/* The same, but bytes that have not been read from the connection yet may be read straight to `room`
+ * (of `size` bytes, 0: none): *out_piece then begins there. Only bodies of a known length are. */
+enum fgw_err fgw_http_body_read_to(struct fgw_http_exchange *exchange, uint8_t *room, size_t size,
+                                   struct fgw_bytes *out_piece) FGW_MUST_CHECK;
+
 /* -- answer ---------------------------------------------------------------------------------- */
 
 enum { FGW_HTTP_LENGTH_UNKNOWN = -1 };

@@ -153,14 +153,41 @@ static enum fgw_err send_continue(struct fgw_http_exchange *exchange)
                   : FGW_OK;
 }
 
-/* One read into the empty input; never beyond the end of a body of known length. */
-static enum fgw_err read_some(struct fgw_http_exchange *exchange)
+/* The caller's memory for bytes of the body, and how much of it was filled. */
+struct room {
+    uint8_t *ptr;
+    size_t size; /* 0: read into the connection's input */
+    size_t len;
+};
+
+static enum fgw_err read_socket(struct fgw_http_exchange *exchange, uint8_t *out, size_t wanted,
+                                size_t *out_got)
+{
+    struct fgw_http_conn *conn = exchange->conn;
+    size_t got = 0;
+    enum fgw_err err = fgw_conn_try_read(conn->net, out, wanted, &got);
+    *out_got = got;
+    conn->last_read_short = err == FGW_ERR_AGAIN || (got < wanted && !conn->is_tls);
+    exchange->body.window_bytes += got;
+    if (err == FGW_OK && got >= YIELD_ABOVE && got == wanted) {
+        fgw_fiber_yield();
+    }
+    return err;
+}
+
+/* One read into the room or the empty input; never beyond the end of a body of known length. */
+static enum fgw_err read_some(struct fgw_http_exchange *exchange, struct room *room)
 {
     struct fgw_http_conn *conn = exchange->conn;
     struct fgw_http_body *body = &exchange->body;
     size_t wanted = body->kind == FGW_HTTP_BODY_CHUNKED || body->remaining > SIZE_MAX
                         ? FGW_HTTP_SCRATCH_SIZE
                         : (size_t)body->remaining;
+    if (room->size > 0) {
+        fgw_http_input_free(conn);
+        wanted = wanted < room->size ? wanted : room->size;
+        return read_socket(exchange, room->ptr, wanted, &room->len);
+    }
     if (conn->input.ptr != NULL && conn->input.cap < wanted && !conn->input.is_body_buffer) {
         fgw_http_input_free(conn);
     }
@@ -168,19 +195,11 @@ static enum fgw_err read_some(struct fgw_http_exchange *exchange)
         take_memory(conn->worker, &conn->input, wanted);
     }
     wanted = wanted < conn->input.cap ? wanted : conn->input.cap;
-    size_t got = 0;
-    enum fgw_err err = fgw_conn_try_read(conn->net, conn->input.ptr, wanted, &got);
     conn->input.start = 0;
-    conn->input.end = got;
-    conn->last_read_short = err == FGW_ERR_AGAIN || (got < wanted && !conn->is_tls);
-    body->window_bytes += got;
-    if (err == FGW_OK && got >= YIELD_ABOVE && got == wanted) {
-        fgw_fiber_yield();
-    }
-    return err;
+    return read_socket(exchange, conn->input.ptr, wanted, &conn->input.end);
 }
 
-static enum fgw_err fill(struct fgw_http_exchange *exchange)
+static enum fgw_err fill(struct fgw_http_exchange *exchange, struct room *room)
 {
     struct fgw_http_conn *conn = exchange->conn;
     enum fgw_err err = send_continue(exchange);
@@ -195,7 +214,7 @@ static enum fgw_err fill(struct fgw_http_exchange *exchange)
                 break;
             }
         }
-        err = read_some(exchange);
+        err = read_some(exchange, room);
         if (err != FGW_ERR_AGAIN) {
             break;
         }
@@ -227,11 +246,36 @@ static enum fgw_err take_piece(struct fgw_http_body *body, struct fgw_http_input
     return err;
 }
 
+/* What was read straight to the room, as if it had come by the input. */
+static bool take_room(struct fgw_http_body *body, const struct room *room,
+                      struct fgw_bytes *out_piece)
+{
+    if (room->len == 0) {
+        return false;
+    }
+    body->remaining -= room->len;
+    *out_piece = fgw_bytes(room->ptr, room->len);
+    return true;
+}
+
 enum fgw_err fgw_http_body_read(struct fgw_http_exchange *exchange, struct fgw_bytes *out_piece)
 {
+    return fgw_http_body_read_to(exchange, NULL, 0, out_piece);
+}
+
+enum fgw_err fgw_http_body_read_to(struct fgw_http_exchange *exchange, uint8_t *room_ptr,
+                                   size_t size, struct fgw_bytes *out_piece)
+{
     struct fgw_http_body *body = &exchange->body;
+    size_t most = exchange->worker->server->body_buffer_size;
+    struct room room = {room_ptr, size < most ? size : most, 0};
+    if (body->kind != FGW_HTTP_BODY_LENGTH) {
+        room.size = 0;
+    }
     while (body->ended == FGW_OK) {
-        enum fgw_err err = take_piece(body, &exchange->conn->input, out_piece);
+        enum fgw_err err = take_room(body, &room, out_piece)
+                               ? FGW_OK
+                               : take_piece(body, &exchange->conn->input, out_piece);
         if (err == FGW_OK) {
             body->continue_wanted = false; /* a client that sends already does not wait */
             return FGW_OK;
@@ -241,7 +285,7 @@ enum fgw_err fgw_http_body_read(struct fgw_http_exchange *exchange, struct fgw_b
             break;
         }
         if (err == FGW_ERR_AGAIN) {
-            err = fill(exchange);
+            err = fill(exchange, &room);
         }
         if (err != FGW_OK) {
             return body_failed(exchange, err);

@@ -222,8 +222,8 @@ static enum fgw_err take_piece(struct fgw_s3_body *body, struct fgw_bytes piece,
     while (piece.len > 0) {
         size_t consumed = 0;
         struct fgw_bytes data = {NULL, 0};
-        enum fgw_err err = fgw_chunked_feed(body->chunked, piece, &consumed, &data,
-                                            &body->request->error);
+        enum fgw_err err =
+            fgw_chunked_feed(body->chunked, piece, &consumed, &data, &body->request->error);
         if (err == FGW_OK && data.len > 0) {
             err = take_data(body, data, sink, sink_context);
         }
@@ -239,7 +239,11 @@ static enum fgw_err read_all(struct fgw_s3_body *body, fgw_s3_sink *sink, void *
 {
     for (;;) {
         struct fgw_bytes piece;
-        enum fgw_err err = fgw_http_body_read(body->request->exchange, &piece);
+        uint8_t *room = NULL;
+        size_t size = body->room_of_sink != NULL && body->chunked == NULL
+                          ? body->room_of_sink(sink_context, &room)
+                          : 0;
+        enum fgw_err err = fgw_http_body_read_to(body->request->exchange, room, size, &piece);
         if (err == FGW_ERR_END) {
             break;
         }
@@ -262,9 +266,9 @@ static enum fgw_err check_sha256(struct fgw_s3_body *body)
         return FGW_OK;
     }
     (void)fgw_error_set(&request->error, FGW_ERR_CONTENT_SHA256_MISMATCH, NULL);
-    fgw_error_add(&request->error, "ClientComputedContentSHA256", "%s",
-                  fgw_hex(request->arena,
-                          fgw_bytes(request->auth.payload_sha256, FGW_SHA256_SIZE)));
+    fgw_error_add(
+        &request->error, "ClientComputedContentSHA256", "%s",
+        fgw_hex(request->arena, fgw_bytes(request->auth.payload_sha256, FGW_SHA256_SIZE)));
     fgw_error_add(&request->error, "S3ComputedContentSHA256", "%s",
                   fgw_hex(request->arena, fgw_bytes(body->sha256, FGW_SHA256_SIZE)));
     return FGW_ERR_CONTENT_SHA256_MISMATCH;

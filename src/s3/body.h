@@ -15,6 +15,8 @@
 
 /* Takes bytes in order; called in the request's fiber, may suspend. */
 typedef enum fgw_err fgw_s3_sink(void *context, struct fgw_bytes bytes);
+/* Where the sink would like to find the next bytes: given to it there, they need not be copied. */
+typedef size_t fgw_s3_room(void *context, uint8_t **out_room);
 
 struct fgw_s3_body_options {
     uint64_t max_bytes;
@@ -23,7 +25,7 @@ struct fgw_s3_body_options {
     bool need_integrity;    /* INVALID_REQUEST without Content-MD5 or a checksum */
     bool want_md5;          /* compute the MD5 also without Content-MD5 */
     enum fgw_checksum want_checksum; /* computed when the request asks for none */
-    bool checksum_of_object; /* x-amz-checksum-* speaks of an object, not of this body */
+    bool checksum_of_object;         /* x-amz-checksum-* speaks of an object, not of this body */
 };
 
 struct fgw_s3_body {
@@ -40,6 +42,7 @@ struct fgw_s3_body {
     struct fgw_checksum_value checksum; /* algorithm NONE when none was asked for */
     /* between plan and run: the sink computes the MD5 with this; else NULL */
     struct fgw_md5 *md5_of_sink;
+    fgw_s3_room *room_of_sink; /* or NULL */
     /* private */
     struct fgw_chunked *chunked;
     struct fgw_digest md5_digest;
@@ -58,8 +61,8 @@ enum fgw_err fgw_s3_body_plan(struct fgw_s3_request *request,
                               struct fgw_s3_body **out_body) FGW_MUST_CHECK;
 /* Reads to the end. Errors: those of fgw_http_body_read, fgw_chunked_feed and the sink;
  * options.too_large, CONTENT_SHA256_MISMATCH, BAD_DIGEST, MALFORMED_TRAILER. */
-enum fgw_err fgw_s3_body_run(struct fgw_s3_body *body, fgw_s3_sink *sink, void *sink_context)
-    FGW_MUST_CHECK;
+enum fgw_err fgw_s3_body_run(struct fgw_s3_body *body, fgw_s3_sink *sink,
+                             void *sink_context) FGW_MUST_CHECK;
 /* Takes NULL. */
 void fgw_s3_body_deinit(struct fgw_s3_body *body);
 

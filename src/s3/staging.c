@@ -17,6 +17,11 @@ static enum fgw_err write_stage(void *context, struct fgw_bytes bytes)
     return fgw_blob_stage_write(context, bytes);
 }
 
+static size_t stage_room(void *context, uint8_t **out_room)
+{
+    return fgw_blob_stage_room(context, out_room);
+}
+
 enum fgw_err fgw_s3_stage_body(struct fgw_s3_request *request, struct fgw_s3_body *body,
                                const struct fgw_id *owner_id, uint64_t extent_number,
                                struct fgw_blob_staged *out_staged)
@@ -41,7 +46,9 @@ enum fgw_err fgw_s3_stage_body(struct fgw_s3_request *request, struct fgw_s3_bod
     if (err != FGW_OK) {
         return err;
     }
+    body->room_of_sink = stage_room;
     err = fgw_s3_body_run(body, write_stage, stage);
+    body->room_of_sink = NULL;
     body->md5_of_sink = NULL;
     if (err == FGW_OK && !told) {
         err = fgw_s3_quota_take(request, body->size, 0);

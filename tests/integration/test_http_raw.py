@@ -226,11 +226,12 @@ def test_empty_lines_before_a_request(server):
         assert connection.answer().body == b"hello\n"
 
 
+@pytest.mark.parametrize("count", ["/count", "/count?1", "/count?64"])
 @pytest.mark.parametrize("pieces", [1, 2, 7, 60])
-def test_heads_and_bodies_in_pieces(server, pieces):
+def test_heads_and_bodies_in_pieces(server, pieces, count):
     body = b"0123456789" * 7
-    stream = (HELLO + head("PUT /count HTTP/1.1", "Content-Length: 70") + body
-              + head("PUT /count HTTP/1.1", "Transfer-Encoding: chunked")
+    stream = (HELLO + head(f"PUT {count} HTTP/1.1", "Content-Length: 70") + body
+              + head(f"PUT {count} HTTP/1.1", "Transfer-Encoding: chunked")
               + b"23;x=y\r\n" + body[:35] + b"\r\n23\r\n" + body[35:] + b"\r\n0\r\nT: r\r\n\r\n"
               + HELLO)
     with server.raw() as connection:
@@ -291,9 +292,11 @@ def test_many_headers(server):
 def test_bodies_of_any_size(server, size):
     body = random.Random(size).randbytes(size)
     with server.raw() as connection:
-        connection.send(head("PUT /count HTTP/1.1", f"Content-Length: {size}") + body + HELLO)
-        assert connection.answer().body == body_hash(body)
-        assert connection.answer().body == b"hello\n"
+        for room in ("", "?1000", "?1048576"):
+            connection.send(head(f"PUT /count{room} HTTP/1.1", f"Content-Length: {size}") + body
+                            + HELLO)
+            assert connection.answer().body == body_hash(body)
+            assert connection.answer().body == b"hello\n"
 
 
 def chunk(body, rng, most):

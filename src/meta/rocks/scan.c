@@ -13,16 +13,37 @@ struct scan_job {
     enum fgw_err err;
 };
 
-/* A seek within reach is cheaper as a few steps (design/metadata.md section 7). */
-enum { STEPS_BEFORE_SEEK = 16 };
+/* A seek within reach is cheaper as a few steps (design/metadata.md section 7). Steps that led nowhere
+ * cost as much as the seek behind them, and groups are mostly alike: after such steps the next targets
+ * are sought at once, twice as many each time until steps help again. */
+enum { STEPS_BEFORE_SEEK = 16, SEEKS_FIRST = 4, SEEKS_MAX = 32 };
 
-static void go_to(struct fgw_kv_iter *iter, struct fgw_bytes target)
+struct pace {
+    unsigned seeks_due;  /* before steps are tried again */
+    unsigned seeks_next; /* due after the next steps in vain */
+};
+
+static bool steps_reach(struct fgw_kv_iter *iter, struct fgw_bytes target)
 {
     for (int i = 0; i < STEPS_BEFORE_SEEK; i++) {
         fgw_kv_iter_next(iter);
         if (!fgw_kv_iter_valid(iter) || fgw_bytes_cmp(fgw_kv_iter_key(iter), target) >= 0) {
-            return;
+            return true;
         }
+    }
+    return false;
+}
+
+static void go_to(struct fgw_kv_iter *iter, struct fgw_bytes target, struct pace *pace)
+{
+    if (pace->seeks_due > 0) {
+        pace->seeks_due--;
+    } else if (steps_reach(iter, target)) {
+        pace->seeks_next = SEEKS_FIRST;
+        return;
+    } else {
+        pace->seeks_due = pace->seeks_next;
+        pace->seeks_next = 2 * pace->seeks_next < SEEKS_MAX ? 2 * pace->seeks_next : SEEKS_MAX;
     }
     fgw_kv_iter_seek(iter, target);
 }
@@ -33,6 +54,7 @@ static void scan_on_pool(void *arg)
     struct fgw_kv_scan scan = {
         .family = FGW_KV_NAMES, .lower = job->lower, .upper = job->upper, .tidy = true};
     struct fgw_kv_iter *iter = fgw_kv_iter_scan(job->kv, &scan);
+    struct pace pace = {.seeks_next = SEEKS_FIRST};
     fgw_kv_iter_seek(iter, job->lower);
     while (fgw_kv_iter_valid(iter)) {
         struct fgw_bytes target = {NULL, 0};
@@ -42,7 +64,7 @@ static void scan_on_pool(void *arg)
             break;
         }
         if (next == ROCKS_SCAN_SEEK) {
-            go_to(iter, target);
+            go_to(iter, target, &pace);
         } else {
             fgw_kv_iter_next(iter);
         }
