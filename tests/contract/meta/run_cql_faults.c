@@ -206,6 +206,46 @@ static void list_costs(struct contract *c, const struct fgw_bucket *bucket,
     fgw_meta_cql_count_rounds(c->meta, NULL);
 }
 
+/* A claim that was left on a version is seen through, at the price of one round. */
+static void promotion_costs(struct world *world)
+{
+    struct contract *c = &world->c;
+    struct fgw_cql_rounds rounds = {0};
+    struct fgw_bucket wanted = {
+        .name = FGW_LIT("promotion-costs"), .owner_id = FGW_LIT("owner"), .shards = 1};
+    struct fgw_bucket bucket;
+    struct fgw_object object;
+    struct fgw_written first;
+    struct fgw_cql_result *result = NULL;
+    char bucket_id[33];
+    char version_id[33];
+    MUST_ANSWER(c->meta->ops->bucket_create(c->meta, &c->arena, &wanted, &bucket, &c->error),
+                FGW_OK);
+    bucket.versioning = FGW_VERSIONING_ENABLED;
+    MUST_ANSWER(c->meta->ops->bucket_update(c->meta, &c->arena, &bucket, &c->error), FGW_OK);
+    MUST_ANSWER(contract_put(c, &bucket, "k", "one", NULL, &first), FGW_OK);
+    MUST_ANSWER(contract_put(c, &bucket, "k", "two", NULL, NULL), FGW_OK);
+    fgw_id_hex(&bucket.id, bucket_id);
+    fgw_id_hex(&first.version_id, version_id);
+    const char *claim = fgw_arena_printf(
+        &c->arena,
+        "UPDATE %s.object_versions SET state = 4 WHERE bucket_id = %.8s-%.4s-%.4s-%.4s-%.12s"
+        " AND shard = 0 AND key = 0x6b AND version_id = 0x%s IF state = 1",
+        world->keyspace.name, bucket_id, bucket_id + 8, bucket_id + 12, bucket_id + 16,
+        bucket_id + 20, version_id);
+    MUST_ANSWER(fgw_cql_query(world->keyspace.client, claim, FGW_CQL_LWT, NULL, &result, &c->error),
+                FGW_OK);
+    bool applied = false;
+    MUST(fgw_cql_result_applied(result, &applied) == FGW_OK && applied);
+    fgw_cql_result_free(result);
+    struct fgw_version by_id = {FGW_VERSION_ID, first.version_id};
+    fgw_meta_cql_count_rounds(c->meta, &rounds);
+    MUST_COST(c->meta->ops->object_get(c->meta, &c->arena, &bucket, FGW_LIT("k"), by_id, &object,
+                                       &c->error),
+              FGW_OK, 3);
+    fgw_meta_cql_count_rounds(c->meta, NULL);
+}
+
 static void case_rounds(struct world *world)
 {
     struct contract *c = &world->c;
@@ -249,6 +289,7 @@ static void case_rounds(struct world *world)
                                             NULL, &written, &c->error),
                 FGW_OK);
     list_costs(c, &versioned, &rounds);
+    promotion_costs(world);
 }
 
 /* Few common prefixes with many keys each: pages end early, and together they are the whole list. */
