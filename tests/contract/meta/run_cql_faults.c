@@ -17,7 +17,6 @@
 
 enum { BACKENDS = 3 };
 
-enum { SHORT_ROWS = 60 };
 static const struct fgw_version LATEST = {.kind = FGW_VERSION_LATEST};
 
 struct faults {
@@ -33,7 +32,6 @@ struct world {
     struct cql_keyspace keyspace;
     struct fgw_blobs *blobs;
     struct fgw_meta *backends[BACKENDS];
-    struct fgw_meta *hasty; /* its list pages end after SHORT_ROWS rows */
     struct faults faults;
     struct contract c; /* on the first backend */
 };
@@ -290,39 +288,6 @@ static void case_rounds(struct world *world)
                 FGW_OK);
     list_costs(c, &versioned, &rounds);
     promotion_costs(world);
-}
-
-/* Few common prefixes with many keys each: pages end early, and together they are the whole list. */
-static void case_early_page_end(struct world *world)
-{
-    enum { PREFIXES = 6, EACH = 60 };
-    struct contract *c = &world->c;
-    struct fgw_bucket bucket = contract_bucket(c, FGW_VERSIONING_NEVER);
-    struct fgw_list_query query = {.max = 1000, .delimiter = FGW_LIT("/")};
-    struct fgw_object_list list = {.truncated = true};
-    size_t seen = 0;
-    size_t pages = 0;
-    for (unsigned i = 0; i < PREFIXES * EACH; i++) {
-        const char *key = fgw_arena_printf(&c->arena, "p%u/%u", i / EACH, i % EACH);
-        MUST_ANSWER(contract_put(c, &bucket, key, "x", NULL, NULL), FGW_OK);
-    }
-    MUST_ANSWER(contract_put(c, &bucket, "q", "x", NULL, NULL), FGW_OK);
-    for (; list.truncated; pages++) {
-        MUST_ANSWER(world->hasty->ops->object_list(world->hasty, &c->arena, &bucket, &query, &list,
-                                                   &c->error),
-                    FGW_OK);
-        MUST(list.count > 0);
-        for (size_t i = 0; i < list.count; i++, seen++) {
-            const struct fgw_list_entry *entry = &list.entries[i];
-            struct fgw_bytes name = entry->is_prefix ? entry->prefix : entry->object.key;
-            const char *expected =
-                seen == PREFIXES ? "q" : fgw_arena_printf(&c->arena, "p%zu/", seen);
-            MUST(fgw_bytes_eq_str(name, expected));
-            query.after = fgw_arena_copy(&c->arena, name);
-        }
-    }
-    MUST(seen == PREFIXES + 1);
-    MUST(pages > 1);
 }
 
 /* -- races --------------------------------------------------------------------------------------------- */
@@ -946,7 +911,6 @@ static const struct {
     void (*run)(struct world *world);
 } CASES[] = {
     {"rounds", case_rounds},
-    {"early page end", case_early_page_end},
     {"one winner in each of many races", case_one_winner_each},
     {"one winner in a storm", case_one_winner_in_a_storm},
     {"counter in a storm", case_counter_in_a_storm},
@@ -982,8 +946,6 @@ static void run(void *arg)
     for (unsigned i = 0; i < BACKENDS; i++) {
         world->backends[i] = fgw_meta_cql_new(&options);
     }
-    options.list_rows = SHORT_ROWS;
-    world->hasty = fgw_meta_cql_new(&options);
     world->c = (struct contract){.meta = world->backends[0], .blobs = world->blobs};
     fgw_arena_init(&world->c.arena, 64 * 1024);
     for (size_t i = 0; i < FGW_COUNT_OF(CASES); i++) {
@@ -1001,7 +963,6 @@ static void run(void *arg)
     for (unsigned i = 0; i < BACKENDS; i++) {
         world->backends[i]->ops->free(world->backends[i]);
     }
-    world->hasty->ops->free(world->hasty);
     memory_blobs_free(world->blobs);
 }
 
