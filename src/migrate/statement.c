@@ -361,8 +361,8 @@ static enum fgw_migrate_exit run_ddl(struct run *run)
         }
         exit = fgw_migrate_held(run->e);
         if (exit != FGW_MIGRATE_EXIT_OK) {
-            run->e->lease.in_doubt = run->pending && !run->answered_ok &&
-                                     fgw_migrate_destructive(run->statement->class);
+            run->e->lease.in_doubt =
+                run->pending && !run->answered_ok && fgw_migrate_destructive(run->statement->class);
             return exit;
         }
         if (run->answered_ok && run->sends != sends) {

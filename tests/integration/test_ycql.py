@@ -214,3 +214,18 @@ def test_metadata_contract_with_skewed_coordinators(cassandra, seed):
         contract(proxy, timeout=350)
         assert proxy.counts["skewed"] > 20
         assert proxy.violations == []
+
+
+@pytest.mark.full
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("case", ["rounds", "one winner", "counter", "versions", "bucket",
+                                  "complete", "purge"])
+def test_faults_through_the_proxy(proxy, case):
+    """The suite that loses answers, delays writes and pauses, on a database that looks like YCQL."""
+    proxy.spare_ddl = True
+    proxy.set_rates(unprepared=30, prefix=30, event=20, bytewise=5)
+    environment = {**fgw_server.clean_environment(), "FGW_TEST_CQL_HOSTS": proxy.address}
+    done = subprocess.run([str(CONTRACT) + "_faults", case], env=environment,
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=800,
+                          check=False)
+    assert done.returncode == 0, done.stderr[-4000:]

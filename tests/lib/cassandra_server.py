@@ -289,6 +289,9 @@ class Cassandra:
         self.process = None
         path.unlink(missing_ok=True)
 
+    def _is_seed(self):
+        return self.seeds == f"{self.host}:{self.storage_port}"
+
     def _wait_for_end(self, pid, limit_s=60):
         if self.process is not None:
             self.process.wait(limit_s)
@@ -348,7 +351,8 @@ class Cassandra:
             "cassandra.logdir": self.folder,
             "cassandra-foreground": "yes",
             "cassandra.skip_wait_for_gossip_to_settle": "0",
-            "cassandra.ring_delay_ms": "0",
+            # who joins a ring must hear of it within this time
+            "cassandra.ring_delay_ms": "0" if self._is_seed() else "60000",
             "cassandra.superuser_setup_delay_ms": "0",
             "cassandra.memtable.row_overhead_size": "180",
             "cassandra.shutdown_announce_in_ms": "0",

@@ -573,7 +573,8 @@ enum fgw_err cql_timed_part_put(struct fgw_meta *, struct fgw_arena *, const str
 enum fgw_err cql_timed_upload_complete(struct fgw_meta *, struct fgw_arena *,
                                        const struct fgw_complete *, struct fgw_written *,
                                        struct fgw_error *);
-/* The time since then, in which bytes were made durable, does not count. */
-void cql_untimed(uint64_t since_ms);
+/* The time in which bytes are made durable does not count: stop() answers what go() takes. */
+uint64_t cql_time_stop(void);
+void cql_time_go(uint64_t left_ms);
 
 #endif

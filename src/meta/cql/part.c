@@ -38,12 +38,12 @@ static enum fgw_err put_part(struct cql *cql, struct fgw_arena *arena,
     if (upload->completed) {
         return FGW_ERR_NO_SUCH_UPLOAD;
     }
-    uint64_t since_ms = cql_now_ms();
+    uint64_t left_ms = cql_time_stop();
     enum fgw_err err = fgw_blob_make_durable(staged);
+    cql_time_go(left_ms);
     if (err != FGW_OK) {
         return err;
     }
-    cql_untimed(since_ms);
     part.extent = staged->extent;
     err = insert_part(cql, upload, &part, error);
     if (err != FGW_OK) {

@@ -22,11 +22,18 @@ static enum fgw_err leave(uint64_t before_ms, enum fgw_err err)
     return err;
 }
 
-void cql_untimed(uint64_t since_ms)
+uint64_t cql_time_stop(void)
 {
     uint64_t limit_ms = fgw_fiber_deadline();
-    if (limit_ms != 0) {
-        fgw_fiber_set_deadline(limit_ms + (cql_now_ms() - since_ms));
+    uint64_t now_ms = cql_now_ms();
+    fgw_fiber_set_deadline(0);
+    return limit_ms == 0 ? UINT64_MAX : limit_ms > now_ms ? limit_ms - now_ms : 0;
+}
+
+void cql_time_go(uint64_t left_ms)
+{
+    if (left_ms != UINT64_MAX) {
+        fgw_fiber_set_deadline(cql_now_ms() + left_ms);
     }
 }
 

@@ -368,11 +368,10 @@ static void row23_repair_killed_anywhere(void **state)
     }
 }
 
-/* A DROP of a repair that was killed applies late, up to the server's own limit: it must not hit
- * the table that the next repair makes under the same name. */
-static void row23_stale_drop(void **state)
+/* A DROP of a repair that was killed, or asked to stop, applies late, up to the server's own limit: it
+ * must not hit the table that the next repair makes under the same name. */
+static void stale_drop(bool killed)
 {
-    (void)state;
     for (int seed = 1; seed <= scene_seeds(120); seed++) {
         sim_deinit(&sim);
         sim_init(&sim, (uint64_t)seed);
@@ -390,7 +389,7 @@ static void row23_stale_drop(void **state)
         while (!victim->over && victim->ddl_sent == 0) {
             sim_run_until(&sim, sim.now_us + 1000);
         }
-        victim->kill_at = victim->sites + (int)sim_below(&sim, 30);
+        *(killed ? &victim->kill_at : &victim->stop_at) = victim->sites + (int)sim_below(&sim, 30);
         sim_run(&sim);
         scene_check_reports();
         scene_calm();
@@ -399,6 +398,18 @@ static void row23_stale_drop(void **state)
         }
         scene_check_final(&sets.small);
     }
+}
+
+static void row23_stale_drop(void **state)
+{
+    (void)state;
+    stale_drop(true);
+}
+
+static void row34_stopped_with_a_drop_in_doubt(void **state)
+{
+    (void)state;
+    stale_drop(false);
 }
 
 /* Every row of the old table must be somewhere at the end. */
@@ -557,6 +568,7 @@ int main(void)
         SCENE_TEST(row23_compose_database),
         SCENE_TEST(row23_repair_killed_anywhere),
         SCENE_TEST(row23_stale_drop),
+        SCENE_TEST(row34_stopped_with_a_drop_in_doubt),
         SCENE_TEST(row24_compose_database_with_rows),
         SCENE_TEST(row24_move_killed_anywhere),
         SCENE_TEST(row25_old_go_engine),
