@@ -5,16 +5,25 @@
  */
 #include "blobs/local.h"
 
+#include <pthread.h>
+
 #include "base/crc.h"
 #include "blobs/leaf.h"
 #include "cid/dag.h"
 #include "event/fiber.h"
 
-enum { HASH_STEP = 64 * 1024, FIRST_BUFFER = 16 * 1024 };
+enum { HASH_STEP = 64 * 1024, FIRST_BUFFER = 16 * 1024, SPARE_MAX = 8 };
 
 struct local {
     struct fgw_blobs base;
     struct fgw_storage *storage;
+    /* Memory of whole leaves, kept: else each body's leaf is given back to the system and faulted in
+     * again page by page. */
+    struct {
+        pthread_mutex_t mutex;
+        uint8_t *leaves[SPARE_MAX];
+        size_t count;
+    } spare;
 };
 
 struct fgw_blob_stage {
@@ -50,6 +59,27 @@ static struct local *local_of(struct fgw_blobs *blobs)
     return FGW_CONTAINER_OF(blobs, struct local, base);
 }
 
+static uint8_t *take_leaf(struct local *local)
+{
+    (void)pthread_mutex_lock(&local->spare.mutex);
+    uint8_t *leaf = local->spare.count > 0 ? local->spare.leaves[--local->spare.count] : NULL;
+    (void)pthread_mutex_unlock(&local->spare.mutex);
+    return leaf != NULL ? leaf : fgw_xmalloc(FGW_STORAGE_BLOCK_MAX);
+}
+
+static void give_leaf(struct local *local, uint8_t *leaf)
+{
+    (void)pthread_mutex_lock(&local->spare.mutex);
+    bool kept = local->spare.count < SPARE_MAX;
+    if (kept) {
+        local->spare.leaves[local->spare.count++] = leaf;
+    }
+    (void)pthread_mutex_unlock(&local->spare.mutex);
+    if (!kept) {
+        fgw_xfree(leaf);
+    }
+}
+
 /* -- staging ------------------------------------------------------------------------------------- */
 
 static void begin_leaf(struct fgw_blob_stage *stage)
@@ -82,7 +112,9 @@ static enum fgw_err stage_begin(struct fgw_blobs *blobs,
                 ? FIRST_BUFFER
                 : (options->size_hint < FGW_STORAGE_BLOCK_MAX ? (size_t)options->size_hint
                                                               : FGW_STORAGE_BLOCK_MAX);
-        stage->leaf = fgw_xmalloc(stage->leaf_capacity);
+        stage->leaf = stage->leaf_capacity == FGW_STORAGE_BLOCK_MAX
+                          ? take_leaf(stage->local)
+                          : fgw_xmalloc(stage->leaf_capacity);
     }
     begin_leaf(stage);
     *out_stage = stage;
@@ -192,7 +224,9 @@ static void end_stage(struct fgw_blob_stage *stage)
     fgw_dag_builder_free(stage->dag);
     fgw_storage_writer_free(stage->writer);
     fgw_leaf_hash_deinit(&stage->sha256);
-    if (!stage->leaf_in_arena) {
+    if (stage->leaf_capacity == FGW_STORAGE_BLOCK_MAX) { /* never in the arena */
+        give_leaf(stage->local, stage->leaf);
+    } else if (!stage->leaf_in_arena) {
         fgw_xfree(stage->leaf);
     }
 }
@@ -412,12 +446,19 @@ struct fgw_blobs *fgw_blobs_local_new(struct fgw_storage *storage)
     struct local *local = fgw_xcalloc(1, sizeof *local);
     local->base.ops = &OPS;
     local->storage = storage;
+    (void)pthread_mutex_init(&local->spare.mutex, NULL);
     return &local->base;
 }
 
 void fgw_blobs_local_free(struct fgw_blobs *blobs)
 {
-    if (blobs != NULL) {
-        fgw_xfree(local_of(blobs));
+    if (blobs == NULL) {
+        return;
     }
+    struct local *local = local_of(blobs);
+    for (size_t i = 0; i < local->spare.count; i++) {
+        fgw_xfree(local->spare.leaves[i]);
+    }
+    (void)pthread_mutex_destroy(&local->spare.mutex);
+    fgw_xfree(local);
 }
