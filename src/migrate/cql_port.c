@@ -175,6 +175,54 @@ struct fgw_migrate_answer fgw_port_ask(struct fgw_migrate_port *port,
     return answer;
 }
 
+static struct fgw_migrate_answer ask_page(struct port_rows *rows)
+{
+    struct port_question question = rows->question;
+    struct fgw_buf text;
+    fgw_buf_init(&text, TEXT_MAX);
+    (void)fgw_buf_append(&text, fgw_buf_bytes(&rows->text));
+    question.paging = fgw_buf_bytes(&rows->paging);
+    return fgw_port_ask(rows->port, &question, &text, &rows->result);
+}
+
+bool fgw_port_next(struct port_rows *rows)
+{
+    for (;;) {
+        if (rows->result != NULL && fgw_cql_result_next(rows->result)) {
+            return true;
+        }
+        bool first = rows->result == NULL;
+        if (!first && !fgw_cql_result_has_more(rows->result)) {
+            return false;
+        }
+        if (!first) {
+            fgw_buf_clear(&rows->paging);
+            (void)fgw_buf_append(&rows->paging, fgw_cql_result_paging_state(rows->result));
+            fgw_cql_result_free(rows->result);
+            rows->result = NULL;
+        }
+        rows->answer = ask_page(rows);
+        if (rows->answer.class != FGW_MIGRATE_OK) {
+            return false;
+        }
+    }
+}
+
+void fgw_port_rows_init(struct port_rows *rows, struct fgw_migrate_port *port, bool anywhere)
+{
+    *rows =
+        (struct port_rows){.port = port, .question = {.kind = FGW_CQL_READ, .anywhere = anywhere}};
+    fgw_buf_init(&rows->text, TEXT_MAX);
+    fgw_buf_init(&rows->paging, 0);
+}
+
+void fgw_port_rows_deinit(struct port_rows *rows)
+{
+    fgw_cql_result_free(rows->result);
+    fgw_buf_deinit(&rows->text);
+    fgw_buf_deinit(&rows->paging);
+}
+
 struct fgw_migrate_answer fgw_port_cas(struct fgw_migrate_port *port, enum fgw_migrate_lane lane,
                                        struct fgw_buf *text, bool *out_applied)
 {

@@ -38,8 +38,7 @@ static struct fgw_migrate_answer keyspace_create(void *context, const char *keys
     (void)fgw_buf_appendf(&text, "CREATE KEYSPACE IF NOT EXISTS %s WITH replication = %s", keyspace,
                           port->options.replication);
     (void)fgw_buf_append_byte(&text, 0);
-    struct fgw_migrate_answer answer =
-        port->ops.send(port, keyspace, (const char *)text.ptr);
+    struct fgw_migrate_answer answer = port->ops.send(port, keyspace, (const char *)text.ptr);
     fgw_buf_deinit(&text);
     return answer;
 }
@@ -48,23 +47,22 @@ static struct fgw_migrate_answer list_tables(void *context, const char *keyspace
                                              struct fgw_arena *arena, const char ***out_names,
                                              size_t *out_count)
 {
-    struct fgw_cql_result *result = NULL;
-    struct fgw_buf text;
+    struct port_rows found;
     const char **names = NULL;
     size_t count = 0;
-    fgw_buf_init(&text, TEXT_MAX);
-    (void)fgw_buf_append_str(&text,
+    fgw_port_rows_init(&found, context, false);
+    (void)fgw_buf_append_str(&found.text,
                              "SELECT table_name FROM system_schema.tables WHERE keyspace_name = ");
-    fgw_port_str(&text, keyspace);
-    struct fgw_migrate_answer answer = ask(context, false, &text, &result);
-    while (answer.class == FGW_MIGRATE_OK && fgw_cql_result_next(result)) {
+    fgw_port_str(&found.text, keyspace);
+    while (fgw_port_next(&found)) {
         struct fgw_bytes name;
-        if (fgw_cql_get_text(result, "table_name", &name) == FGW_OK) {
+        if (fgw_cql_get_text(found.result, "table_name", &name) == FGW_OK) {
             names = fgw_port_grow(arena, names, count, sizeof *names);
             names[count++] = fgw_arena_strdup(arena, name);
         }
     }
-    fgw_cql_result_free(result);
+    struct fgw_migrate_answer answer = found.answer;
+    fgw_port_rows_deinit(&found);
     if (answer.class == FGW_MIGRATE_OK) {
         *out_names = names;
         *out_count = count;
@@ -138,22 +136,22 @@ static struct fgw_migrate_answer read_table(void *context, const char *keyspace,
                                             struct fgw_migrate_table **out_table)
 {
     struct fgw_migrate_port *port = context;
-    struct fgw_cql_result *result = NULL;
     struct fgw_migrate_table *table = NULL;
-    struct fgw_buf text;
+    struct port_rows found;
     bool anywhere = coordinator % 2 == 1;
-    fgw_buf_init(&text, TEXT_MAX);
-    (void)fgw_buf_append_str(&text, "SELECT column_name, type, kind, position, clustering_order FROM "
-                                    "system_schema.columns");
-    filter(&text, keyspace, name);
-    struct fgw_migrate_answer answer = ask(port, anywhere, &text, &result);
-    while (answer.class == FGW_MIGRATE_OK && fgw_cql_result_next(result)) {
+    fgw_port_rows_init(&found, port, anywhere);
+    (void)fgw_buf_append_str(&found.text,
+                             "SELECT column_name, type, kind, position, clustering_order FROM "
+                             "system_schema.columns");
+    filter(&found.text, keyspace, name);
+    while (fgw_port_next(&found)) {
         if (table == NULL) {
             table = fgw_migrate_table_new(arena, name);
         }
-        add_column(arena, table, result);
+        add_column(arena, table, found.result);
     }
-    fgw_cql_result_free(result);
+    struct fgw_migrate_answer answer = found.answer;
+    fgw_port_rows_deinit(&found);
     if (answer.class == FGW_MIGRATE_OK && table != NULL) {
         answer = read_ttl(port, anywhere, keyspace, table);
     }
@@ -208,8 +206,8 @@ static struct fgw_migrate_answer rows_read(void *context, const char *keyspace,
                                            struct fgw_bytes *cursor, struct fgw_arena *arena,
                                            struct fgw_migrate_cells **out_rows, size_t *out_count)
 {
-    struct port_question question = {.kind = FGW_CQL_READ, .paging = *cursor,
-                                     .page_size = (int32_t)limit};
+    struct port_question question = {
+        .kind = FGW_CQL_READ, .paging = *cursor, .page_size = (int32_t)limit};
     struct fgw_cql_result *result = NULL;
     struct fgw_migrate_cells *rows = NULL;
     struct fgw_buf text;

@@ -31,6 +31,20 @@ struct port_question {
 struct fgw_migrate_answer fgw_port_ask(struct fgw_migrate_port *port,
                                        const struct port_question *question, struct fgw_buf *text,
                                        struct fgw_cql_result **out_result);
+/* All rows of a question, whatever the pages they come in (a server may end one anywhere): init, the
+ * statement into `text`, then next() until it is false; `result` is at the row. `answer` tells whether
+ * that was the end. */
+struct port_rows {
+    struct fgw_migrate_port *port;
+    struct port_question question;
+    struct fgw_buf text;
+    struct fgw_buf paging;
+    struct fgw_cql_result *result;
+    struct fgw_migrate_answer answer;
+};
+void fgw_port_rows_init(struct port_rows *rows, struct fgw_migrate_port *port, bool anywhere);
+bool fgw_port_next(struct port_rows *rows);
+void fgw_port_rows_deinit(struct port_rows *rows);
 /* A conditional write: whether it applied. */
 struct fgw_migrate_answer fgw_port_cas(struct fgw_migrate_port *port, enum fgw_migrate_lane lane,
                                        struct fgw_buf *text, bool *out_applied);

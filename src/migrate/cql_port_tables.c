@@ -46,10 +46,11 @@ static struct fgw_migrate_answer lock_read(void *context, enum fgw_migrate_lane 
     struct fgw_cql_result *result = NULL;
     struct fgw_buf text;
     begin(&text);
-    (void)fgw_buf_appendf(&text,
-                          "SELECT owner, owner_desc, epoch, hb, lease_ms, target, i_version, i_stmt, "
-                          "i_sha, i_phase, build, at_ms FROM %s.fgw_schema_lock WHERE id = 'migrate'",
-                          keyspace);
+    (void)fgw_buf_appendf(
+        &text,
+        "SELECT owner, owner_desc, epoch, hb, lease_ms, target, i_version, i_stmt, "
+        "i_sha, i_phase, build, at_ms FROM %s.fgw_schema_lock WHERE id = 'migrate'",
+        keyspace);
     struct fgw_migrate_answer answer = ask(context, lane, &text, &result);
     if (answer.class == FGW_MIGRATE_OK) {
         *out_found = fgw_cql_result_next(result);
@@ -67,19 +68,18 @@ static struct fgw_migrate_answer lock_insert(void *context, const char *keyspace
 {
     struct fgw_buf text;
     begin(&text);
-    (void)fgw_buf_appendf(&text,
-                          "INSERT INTO %s.fgw_schema_lock (id, owner, owner_desc, epoch, hb, "
-                          "lease_ms, target, i_version, i_stmt, i_sha, i_phase, build, at_ms) VALUES "
-                          "('migrate', ",
-                          keyspace);
+    (void)fgw_buf_appendf(
+        &text,
+        "INSERT INTO %s.fgw_schema_lock (id, owner, owner_desc, epoch, hb, "
+        "lease_ms, target, i_version, i_stmt, i_sha, i_phase, build, at_ms) VALUES "
+        "('migrate', ",
+        keyspace);
     fgw_port_uuid(&text, &row->owner);
     (void)fgw_buf_append_str(&text, ", ");
     fgw_port_str(&text, row->owner_desc);
-    (void)fgw_buf_appendf(&text,
-                          ", %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64
-                          ", %" PRId32 ", ",
-                          row->epoch, row->hb, row->lease_ms, row->target, row->i_version,
-                          row->i_stmt);
+    (void)fgw_buf_appendf(
+        &text, ", %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId32 ", ",
+        row->epoch, row->hb, row->lease_ms, row->target, row->i_version, row->i_stmt);
     fgw_port_str(&text, row->i_sha);
     (void)fgw_buf_appendf(&text, ", %d, ", (int)row->i_phase);
     fgw_port_str(&text, row->build);
@@ -102,8 +102,9 @@ static void set_holder(struct fgw_buf *text, const struct fgw_migrate_lock_row *
 
 static void set_intent(struct fgw_buf *text, const struct fgw_migrate_lock_row *row)
 {
-    (void)fgw_buf_appendf(text, "i_version = %" PRId64 ", i_stmt = %" PRId32 ", i_sha = ",
-                          row->i_version, row->i_stmt);
+    (void)fgw_buf_appendf(text,
+                          "i_version = %" PRId64 ", i_stmt = %" PRId32 ", i_sha = ", row->i_version,
+                          row->i_stmt);
     fgw_port_str(text, row->i_sha);
     (void)fgw_buf_appendf(text, ", i_phase = %d", (int)row->i_phase);
 }
@@ -132,7 +133,8 @@ static struct fgw_migrate_answer lock_update(void *context, enum fgw_migrate_lan
     }
     (void)fgw_buf_append_str(&text, " WHERE id = 'migrate' IF owner = ");
     fgw_port_uuid(&text, &seen->owner);
-    (void)fgw_buf_appendf(&text, " AND epoch = %" PRId64 " AND hb = %" PRId64, seen->epoch, seen->hb);
+    (void)fgw_buf_appendf(&text, " AND epoch = %" PRId64 " AND hb = %" PRId64, seen->epoch,
+                          seen->hb);
     return fgw_port_cas(context, lane, &text, out_applied);
 }
 
@@ -204,7 +206,8 @@ static struct fgw_migrate_answer state_update(void *context, const char *keyspac
                           ", epoch = %" PRId64 ", updated_ms = %" PRId64 ", how = ",
                           row->format, row->version, row->min_compat, row->epoch, row->updated_ms);
     fgw_port_str(&text, row->how);
-    (void)fgw_buf_appendf(&text, " WHERE id = 'state' IF epoch = %" PRId64 " AND version = %" PRId64,
+    (void)fgw_buf_appendf(&text,
+                          " WHERE id = 'state' IF epoch = %" PRId64 " AND version = %" PRId64,
                           seen->epoch, seen->version);
     return fgw_port_cas(context, FGW_MIGRATE_WORKER, &text, out_applied);
 }
@@ -236,31 +239,21 @@ static struct fgw_migrate_answer journal_read(void *context, const char *keyspac
                                               size_t *out_count)
 {
     struct fgw_migrate_journal_row *rows = NULL;
-    struct fgw_migrate_answer answer;
-    struct fgw_bytes paging = {NULL, 0};
+    struct port_rows found;
     size_t count = 0;
-    do {
-        struct port_question question = {.kind = FGW_CQL_READ, .paging = paging};
-        struct fgw_cql_result *result = NULL;
-        struct fgw_buf text;
-        begin(&text);
-        (void)fgw_buf_appendf(&text,
-                              "SELECT version, stmt, state, sha, epoch, owner, started_ms, "
-                              "finished_ms, ql_error, error_text, attempts, shape, how FROM "
-                              "%s.fgw_schema_journal WHERE set_name = ",
-                              keyspace);
-        fgw_port_str(&text, set);
-        answer = fgw_port_ask(context, &question, &text, &result);
-        paging = fgw_bytes(NULL, 0);
-        while (answer.class == FGW_MIGRATE_OK && fgw_cql_result_next(result)) {
-            rows = fgw_port_grow(arena, rows, count, sizeof *rows);
-            read_journal(result, &rows[count++]);
-        }
-        if (answer.class == FGW_MIGRATE_OK && fgw_cql_result_has_more(result)) {
-            paging = fgw_arena_copy(arena, fgw_cql_result_paging_state(result));
-        }
-        fgw_cql_result_free(result);
-    } while (paging.len > 0);
+    fgw_port_rows_init(&found, context, false);
+    (void)fgw_buf_appendf(&found.text,
+                          "SELECT version, stmt, state, sha, epoch, owner, started_ms, "
+                          "finished_ms, ql_error, error_text, attempts, shape, how FROM "
+                          "%s.fgw_schema_journal WHERE set_name = ",
+                          keyspace);
+    fgw_port_str(&found.text, set);
+    while (fgw_port_next(&found)) {
+        rows = fgw_port_grow(arena, rows, count, sizeof *rows);
+        read_journal(found.result, &rows[count++]);
+    }
+    struct fgw_migrate_answer answer = found.answer;
+    fgw_port_rows_deinit(&found);
     if (answer.class == FGW_MIGRATE_OK) {
         *out_rows = rows;
         *out_count = count;
@@ -268,7 +261,8 @@ static struct fgw_migrate_answer journal_read(void *context, const char *keyspac
     return answer;
 }
 
-static struct fgw_migrate_answer journal_insert(void *context, const char *keyspace, const char *set,
+static struct fgw_migrate_answer journal_insert(void *context, const char *keyspace,
+                                                const char *set,
                                                 const struct fgw_migrate_journal_row *row,
                                                 bool *out_applied)
 {
@@ -296,7 +290,8 @@ static struct fgw_migrate_answer journal_insert(void *context, const char *keysp
     return fgw_port_cas(context, FGW_MIGRATE_WORKER, &text, out_applied);
 }
 
-static struct fgw_migrate_answer journal_update(void *context, const char *keyspace, const char *set,
+static struct fgw_migrate_answer journal_update(void *context, const char *keyspace,
+                                                const char *set,
                                                 const struct fgw_migrate_journal_row *row,
                                                 const struct fgw_migrate_journal_row *seen,
                                                 bool *out_applied)
@@ -328,7 +323,8 @@ static struct fgw_migrate_answer journal_update(void *context, const char *keysp
 
 /* -- history, nodes ------------------------------------------------------------------------------- */
 
-static struct fgw_migrate_answer history_insert(void *context, const char *keyspace, const char *set,
+static struct fgw_migrate_answer history_insert(void *context, const char *keyspace,
+                                                const char *set,
                                                 const struct fgw_migrate_history_row *row)
 {
     struct fgw_buf text;
@@ -347,7 +343,8 @@ static struct fgw_migrate_answer history_insert(void *context, const char *keysp
     fgw_port_str(&text, row->actor);
     (void)fgw_buf_append_str(&text, ", ");
     fgw_port_str(&text, row->build);
-    (void)fgw_buf_appendf(&text, ", %" PRId64 ", %" PRId64 ", ", row->from_version, row->to_version);
+    (void)fgw_buf_appendf(&text, ", %" PRId64 ", %" PRId64 ", ", row->from_version,
+                          row->to_version);
     fgw_port_str(&text, row->reason);
     (void)fgw_buf_append_str(&text, ") IF NOT EXISTS");
     return fgw_port_cas(context, FGW_MIGRATE_WORKER, &text, &applied);
@@ -358,27 +355,25 @@ static struct fgw_migrate_answer nodes_read(void *context, const char *keyspace,
                                             struct fgw_migrate_node_row **out_rows,
                                             size_t *out_count)
 {
-    struct port_question question = {.kind = FGW_CQL_READ, .page_size = 5000};
-    struct fgw_cql_result *result = NULL;
     struct fgw_migrate_node_row *rows = NULL;
-    struct fgw_buf text;
+    struct port_rows found;
     size_t count = 0;
-    begin(&text);
+    fgw_port_rows_init(&found, context, false);
     (void)fgw_buf_appendf(
-        &text, "SELECT node_id, role, build, needs, knows, seen_ms FROM %s.fgw_schema_nodes",
+        &found.text, "SELECT node_id, role, build, needs, knows, seen_ms FROM %s.fgw_schema_nodes",
         keyspace);
-    struct fgw_migrate_answer answer = fgw_port_ask(context, &question, &text, &result);
-    while (answer.class == FGW_MIGRATE_OK && fgw_cql_result_next(result)) {
+    while (fgw_port_next(&found)) {
         rows = fgw_port_grow(arena, rows, count, sizeof *rows);
         struct fgw_migrate_node_row *row = &rows[count++];
-        fgw_port_get_str(result, "node_id", row->node_id, sizeof row->node_id);
-        fgw_port_get_str(result, "role", row->role, sizeof row->role);
-        fgw_port_get_str(result, "build", row->build, sizeof row->build);
-        fgw_port_get_i64(result, "needs", &row->needs);
-        fgw_port_get_i64(result, "knows", &row->knows);
-        fgw_port_get_i64(result, "seen_ms", &row->seen_ms);
+        fgw_port_get_str(found.result, "node_id", row->node_id, sizeof row->node_id);
+        fgw_port_get_str(found.result, "role", row->role, sizeof row->role);
+        fgw_port_get_str(found.result, "build", row->build, sizeof row->build);
+        fgw_port_get_i64(found.result, "needs", &row->needs);
+        fgw_port_get_i64(found.result, "knows", &row->knows);
+        fgw_port_get_i64(found.result, "seen_ms", &row->seen_ms);
     }
-    fgw_cql_result_free(result);
+    struct fgw_migrate_answer answer = found.answer;
+    fgw_port_rows_deinit(&found);
     if (answer.class == FGW_MIGRATE_OK) {
         *out_rows = rows;
         *out_count = count;
@@ -412,23 +407,21 @@ static struct fgw_migrate_answer mirror_read(void *context, const char *keyspace
                                              struct fgw_migrate_mirror_row **out_rows,
                                              size_t *out_count)
 {
-    struct port_question question = {.kind = FGW_CQL_READ, .page_size = 5000};
-    struct fgw_cql_result *result = NULL;
     struct fgw_migrate_mirror_row *rows = NULL;
-    struct fgw_buf text;
+    struct port_rows found;
     size_t count = 0;
-    begin(&text);
-    (void)fgw_buf_appendf(&text, "SELECT version, dirty FROM %s.schema_migrations", keyspace);
-    struct fgw_migrate_answer answer = fgw_port_ask(context, &question, &text, &result);
-    while (answer.class == FGW_MIGRATE_OK && fgw_cql_result_next(result)) {
+    fgw_port_rows_init(&found, context, false);
+    (void)fgw_buf_appendf(&found.text, "SELECT version, dirty FROM %s.schema_migrations", keyspace);
+    while (fgw_port_next(&found)) {
         rows = fgw_port_grow(arena, rows, count, sizeof *rows);
         struct fgw_migrate_mirror_row *row = &rows[count++];
-        fgw_port_get_i64(result, "version", &row->version);
-        if (fgw_cql_get_boolean(result, "dirty", &row->dirty) != FGW_OK) {
+        fgw_port_get_i64(found.result, "version", &row->version);
+        if (fgw_cql_get_boolean(found.result, "dirty", &row->dirty) != FGW_OK) {
             row->dirty = false; /* null: an upsert by hand that named no flag */
         }
     }
-    fgw_cql_result_free(result);
+    struct fgw_migrate_answer answer = found.answer;
+    fgw_port_rows_deinit(&found);
     if (answer.class == FGW_MIGRATE_OK) {
         *out_rows = rows;
         *out_count = count;

@@ -89,6 +89,7 @@ def test_a_thousand(client, bucket, raw):
         client.put_object(Bucket=bucket, Key=key, Body=b"")
     answer = client.delete_objects(Bucket=bucket,
                                    Delete={"Objects": [{"Key": key} for key in keys]})
+    assert "Errors" not in answer, answer["Errors"]
     assert [entry["Key"] for entry in answer["Deleted"]] == keys
     assert "Contents" not in client.list_objects_v2(Bucket=bucket)
     body = b"<Delete>" + b"<Object><Key>k</Key></Object>" * 1001 + b"</Delete>"

@@ -311,7 +311,9 @@ static void create_once(struct worker *worker)
     struct fgw_conditions create = {.if_none_match_any = true};
     const char *body = fgw_arena_printf(&c->arena, "%u-%p", worker->index, worker->shared);
     enum fgw_err err = contract_put(c, worker->bucket, worker->shared, body, &create, NULL);
-    MUST(err == FGW_OK || err == FGW_ERR_PRECONDITION_FAILED || err == FGW_ERR_UNKNOWN_OUTCOME);
+    /* SLOW_DOWN: too many wait for the partition, which a slow database brings about */
+    MUST(err == FGW_OK || err == FGW_ERR_PRECONDITION_FAILED || err == FGW_ERR_UNKNOWN_OUTCOME ||
+         err == FGW_ERR_SLOW_DOWN);
     worker->ok += err == FGW_OK;
     worker->unknown += err == FGW_ERR_UNKNOWN_OUTCOME;
 }
