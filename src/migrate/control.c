@@ -152,6 +152,7 @@ static enum fgw_migrate_exit ensure_lock_row(struct fgw_migrate_engine *e)
     for (;;) {
         struct fgw_migrate_lock_row row = {.lease_ms = e->options.timing.lease_ms};
         bool found = false;
+        bool applied = false;
         struct fgw_migrate_answer answer =
             e->ops->lock_read(e->context, FGW_MIGRATE_WORKER, e->keyspace, &row, &found);
         if (answer.class == FGW_MIGRATE_OK && found) {
@@ -160,7 +161,6 @@ static enum fgw_migrate_exit ensure_lock_row(struct fgw_migrate_engine *e)
         if (answer.class == FGW_MIGRATE_OK) {
             /* the epoch is raised above the evidence when the lock is taken */
             fgw_migrate_point(e, FGW_MIGRATE_AT_LOCK_ROW);
-            bool applied = false;
             row = (struct fgw_migrate_lock_row){.lease_ms = e->options.timing.lease_ms};
             answer = e->ops->lock_insert(e->context, e->keyspace, &row, &applied);
         }

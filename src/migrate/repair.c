@@ -314,6 +314,38 @@ static enum fgw_migrate_exit look_at_control(struct fgw_migrate_engine *e,
     }
 }
 
+/* Nobody knows whether *cure was applied: until it shows, or can no longer be under way. *cure is then
+ * what is left to do. */
+static enum fgw_migrate_exit outwait_cure(struct fgw_migrate_engine *e,
+                                          const struct fgw_migrate_statement *want,
+                                          const char **cure)
+{
+    uint64_t until = fgw_migrate_now(e) + e->options.timing.ddl_timeout_ms;
+    enum fgw_migrate_exit exit = FGW_MIGRATE_EXIT_OK;
+    while (exit == FGW_MIGRATE_EXIT_OK && fgw_migrate_now(e) < until && *cure != NULL) {
+        fgw_migrate_sleep_about(e, e->options.timing.poll_ms);
+        exit = fgw_migrate_stop(e);
+        if (exit == FGW_MIGRATE_EXIT_OK) {
+            exit = look_at_control(e, want, cure);
+        } else if (e->lease.held && strncmp(*cure, "DROP", 4) == 0) {
+            e->lease.in_doubt = true;
+        }
+    }
+    return exit;
+}
+
+static enum fgw_migrate_exit refuse_drop(struct fgw_migrate_engine *e,
+                                         const struct fgw_migrate_statement *want)
+{
+    struct fgw_migrate_finding *finding =
+        fgw_migrate_find(e, FGW_MIGRATE_SHAPE_CONFLICT, FGW_MIGRATE_ERROR);
+    finding->object = want->table;
+    finding->cause = "a control table has another key or type; what it holds is evidence,"
+                     " the catalog stays the truth";
+    finding->next = fgw_migrate_command(e, "repair --apply --allow-drop-empty");
+    return FGW_MIGRATE_EXIT_DECISION;
+}
+
 static enum fgw_migrate_exit cure_control(struct fgw_migrate_engine *e,
                                           const struct fgw_migrate_statement *want)
 {
@@ -324,33 +356,15 @@ static enum fgw_migrate_exit cure_control(struct fgw_migrate_engine *e,
             return exit;
         }
         if (strncmp(cure, "DROP", 4) == 0 && !e->options.allow_drop_empty) {
-            struct fgw_migrate_finding *finding =
-                fgw_migrate_find(e, FGW_MIGRATE_SHAPE_CONFLICT, FGW_MIGRATE_ERROR);
-            finding->object = want->table;
-            finding->cause = "a control table has another key or type; what it holds is evidence,"
-                             " the catalog stays the truth";
-            finding->next = fgw_migrate_command(e, "repair --apply --allow-drop-empty");
-            return FGW_MIGRATE_EXIT_DECISION;
+            return refuse_drop(e, want);
         }
         struct fgw_migrate_answer answer = e->ops->send(e->context, e->keyspace, cure);
         if (answer.class == FGW_MIGRATE_AUTH || answer.class == FGW_MIGRATE_PERMANENT) {
             return fgw_migrate_refused(e, cure, &answer);
         }
-        if (answer.class != FGW_MIGRATE_OK) {
-            /* unknown: until it can no longer be under way, then look again */
-            uint64_t until = fgw_migrate_now(e) + e->options.timing.ddl_timeout_ms;
-            while (fgw_migrate_now(e) < until && cure != NULL) {
-                fgw_migrate_sleep_about(e, e->options.timing.poll_ms);
-                exit = fgw_migrate_stop(e);
-                if (exit == FGW_MIGRATE_EXIT_OK) {
-                    exit = look_at_control(e, want, &cure);
-                } else if (e->lease.held && strncmp(cure, "DROP", 4) == 0) {
-                    e->lease.in_doubt = true;
-                }
-                if (exit != FGW_MIGRATE_EXIT_OK) {
-                    return exit;
-                }
-            }
+        exit = answer.class == FGW_MIGRATE_OK ? FGW_MIGRATE_EXIT_OK : outwait_cure(e, want, &cure);
+        if (exit != FGW_MIGRATE_EXIT_OK) {
+            return exit;
         }
         fgw_migrate_note(e, "control table %s: %s", want->table, cure == NULL ? "cured" : cure);
     }
