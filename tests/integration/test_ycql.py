@@ -231,7 +231,7 @@ def test_metadata_contract_with_skewed_coordinators(cassandra, seed):
 
 @pytest.mark.full
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("case", ["rounds", "counter", "versions", "bucket",
+@pytest.mark.parametrize("case", ["rounds", "one winner", "counter", "versions", "bucket",
                                   "complete", "purge"])
 def test_faults_through_the_proxy(proxy, case):
     """The suite that loses answers, delays writes and pauses, on a database that looks like YCQL."""
