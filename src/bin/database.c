@@ -168,7 +168,6 @@ static void make_meta(struct fgw_database *database, const struct fgw_config *co
                                            .workers = fgw_workers_count(database->workers),
                                            .keyspace = config->cql_keyspace,
                                            .blobs = blobs,
-                                           .write_ms = 2 * (uint64_t)config->cql_timeout_ms,
                                            .secrets = secrets,
                                            .secret_count = count};
     database->meta = fgw_meta_cql_new(&options);

@@ -220,6 +220,29 @@ static void on_done(void *context, const struct fgw_s3_done *done)
 
 /* -- metrics of the process --------------------------------------------------------------------- */
 
+/* The second figure of /proc/self/statm, in pages (proc(5)). */
+static bool resident_bytes(uint64_t *out_bytes)
+{
+    char line[256];
+    uint64_t pages = 0;
+    FILE *statm = fopen("/proc/self/statm", "re");
+    bool read = statm != NULL && fgets(line, sizeof line, statm) != NULL;
+    if (statm != NULL) {
+        (void)fclose(statm);
+    }
+    if (!read) {
+        return false;
+    }
+    struct fgw_bytes rest = fgw_bytes_str(line);
+    struct fgw_bytes part;
+    if (!fgw_bytes_split(&rest, ' ', &part) || !fgw_bytes_split(&rest, ' ', &part) ||
+        fgw_bytes_to_u64(part, &pages) != FGW_OK) {
+        return false;
+    }
+    *out_bytes = pages * (uint64_t)sysconf(_SC_PAGESIZE);
+    return true;
+}
+
 static void write_process(void *context, struct fgw_buf *out)
 {
     struct fgw_server *server = context;
@@ -234,15 +257,9 @@ static void write_process(void *context, struct fgw_buf *out)
                               "process_cpu_seconds_total %.3f\n",
                               cpu_s);
     }
-    FILE *statm = fopen("/proc/self/statm", "re");
-    unsigned long size = 0;
-    unsigned long resident = 0;
-    if (statm != NULL) {
-        if (fscanf(statm, "%lu %lu", &size, &resident) == 2) {
-            fgw_metrics_gauge(out, "process_resident_memory_bytes", "Resident memory.",
-                              (uint64_t)resident * (uint64_t)sysconf(_SC_PAGESIZE));
-        }
-        (void)fclose(statm);
+    uint64_t resident = 0;
+    if (resident_bytes(&resident)) {
+        fgw_metrics_gauge(out, "process_resident_memory_bytes", "Resident memory.", resident);
     }
     fgw_http_server_stats(server->s3_http, &stats);
     fgw_metrics_gauge(out, "fgw_http_connections", "Open S3 connections.", stats.open);
@@ -351,26 +368,30 @@ static int start_tls(struct fgw_server *server)
     return err == FGW_OK ? FGW_EXIT_OK : fail(&error, FGW_EXIT_USAGE);
 }
 
+static void read_certificate_again(struct fgw_server *server)
+{
+    const struct fgw_config *config = server->config;
+    struct fgw_error error;
+    struct fgw_tls_context *fresh = NULL;
+    fgw_error_init(&error);
+    if (config->tls_cert == NULL) {
+        return;
+    }
+    if (fgw_tls_server_new(config->tls_cert, config->tls_key, &fresh, &error) != FGW_OK) {
+        fgw_log_error("server", "the certificate stays as it was: %s", fgw_error_message(&error));
+        return;
+    }
+    fgw_http_server_set_tls(server->s3_http, fresh);
+    fgw_tls_unref(server->tls);
+    server->tls = fresh;
+    fgw_log_info("server", "certificate read again from %s", config->tls_cert);
+}
+
 static void on_signal(void *arg, int number)
 {
     struct fgw_server *server = arg;
     if (number == SIGHUP) {
-        struct fgw_error error;
-        struct fgw_tls_context *fresh = NULL;
-        fgw_error_init(&error);
-        if (server->config->tls_cert == NULL) {
-            return;
-        }
-        if (fgw_tls_server_new(server->config->tls_cert, server->config->tls_key, &fresh, &error) !=
-            FGW_OK) {
-            fgw_log_error("server", "the certificate stays as it was: %s",
-                          fgw_error_message(&error));
-            return;
-        }
-        fgw_http_server_set_tls(server->s3_http, fresh);
-        fgw_tls_unref(server->tls);
-        server->tls = fresh;
-        fgw_log_info("server", "certificate read again from %s", server->config->tls_cert);
+        read_certificate_again(server);
         return;
     }
     fgw_log_info("server", "signal %d: finishing requests in flight", number);
@@ -489,6 +510,8 @@ static struct fgw_s3 *new_engine(struct fgw_server *server, const struct fgw_ser
         .strict_aws = config->s3_strict_aws,
         .root_access_key = engine->root_access_key,
         .root_secret_key = engine->root_secret_key,
+        .database_wait_ms =
+            config->meta == FGW_CONFIG_META_CQL ? 2 * (uint64_t)config->cql_timeout_ms : 0,
         .internal = answer_internal,
         .internal_context = server,
         .done = on_done,

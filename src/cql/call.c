@@ -177,15 +177,17 @@ static enum fgw_err run_tries(struct cql_run *run, struct fgw_cql_result **out_r
 
 /* -- a run ------------------------------------------------------------------------------------ */
 
-/* No later than what the calling fiber does must have ended. */
+/* No later than the calling fiber may wait. */
 static uint64_t deadline_of(const struct fgw_cql_client *client,
                             const struct fgw_cql_options *options)
 {
-    uint64_t deadline_ms = options->deadline_ms != 0
-                               ? options->deadline_ms
-                               : fgw_loop_now_ms(client->loop) + client->config->timeout_ms;
-    uint64_t limit_ms = fgw_fiber_deadline();
-    return limit_ms != 0 && limit_ms < deadline_ms ? limit_ms : deadline_ms;
+    uint64_t now_ms = fgw_loop_now_ms(client->loop);
+    uint64_t deadline_ms =
+        options->deadline_ms != 0 ? options->deadline_ms : now_ms + client->config->timeout_ms;
+    uint64_t patience_ms = fgw_fiber_patience();
+    return patience_ms < UINT64_MAX - now_ms && now_ms + patience_ms < deadline_ms
+               ? now_ms + patience_ms
+               : deadline_ms;
 }
 
 static void run_init(struct cql_run *run, struct fgw_cql_client *client,
@@ -261,7 +263,9 @@ static enum fgw_err run_finish(struct cql_run *run, struct fgw_cql_result **out_
     fgw_error_init(error);
     uint64_t start_ns = fgw_clock_boot_ns();
     enum fgw_err err = run_tries(run, out_result, error);
-    count_latency(&client->counters, (fgw_clock_boot_ns() - start_ns) / 1000);
+    uint64_t took_us = (fgw_clock_boot_ns() - start_ns) / 1000;
+    fgw_fiber_waited(took_us / 1000);
+    count_latency(&client->counters, took_us);
     client->counters.calls++;
     client->counters.failed += err != FGW_OK;
     fgw_buf_deinit(&run->params);
@@ -392,7 +396,9 @@ enum fgw_err fgw_cql_call_wait(struct fgw_cql_call *call, struct fgw_cql_result 
     if (call->rounds != NULL) {
         call->rounds->in_round = false;
     }
+    uint64_t start_ms = fgw_clock_boot_ms();
     fgw_wait_for(&call->wait);
+    fgw_fiber_waited(fgw_clock_boot_ms() - start_ms);
     enum fgw_err err = call->err;
     if (err == FGW_OK) {
         *out_result = call->result;

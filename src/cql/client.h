@@ -2,7 +2,7 @@
  *
  * One client a loop; clients share nothing but the read-only configuration. All functions belong
  * to the loop's thread; those that take a deadline or a statement suspend the calling fiber. Every
- * call ends by its deadline, or its fiber's (fgw_fiber_deadline), whatever the servers do.
+ * call ends by its deadline, or when its fiber's patience does, whatever the servers do (event/fiber.h).
  *
  * What a call can answer besides FGW_OK (the error's message says which node and why):
  *   UNAVAILABLE      no node could do it, nothing was written by this call (all nodes down: at

@@ -50,7 +50,7 @@ struct fgw_fiber {
     uint8_t *stack; /* mapping: guard page, then STACK_SIZE */
     fgw_fiber_fn *fn;
     void *arg;
-    uint64_t deadline_ms;
+    uint64_t patience_ms;
     bool finished;
 #ifdef FIBER_ASAN
     void *fake_stack;
@@ -75,15 +75,22 @@ struct fgw_fiber *fgw_fiber_self(void)
     return running;
 }
 
-void fgw_fiber_set_deadline(uint64_t deadline_ms)
+void fgw_fiber_set_patience(uint64_t left_ms)
 {
     FGW_CHECK(running != NULL);
-    running->deadline_ms = deadline_ms;
+    running->patience_ms = left_ms;
 }
 
-uint64_t fgw_fiber_deadline(void)
+uint64_t fgw_fiber_patience(void)
 {
-    return running == NULL ? 0 : running->deadline_ms;
+    return running == NULL ? UINT64_MAX : running->patience_ms;
+}
+
+void fgw_fiber_waited(uint64_t waited_ms)
+{
+    if (running != NULL && running->patience_ms != UINT64_MAX) {
+        running->patience_ms -= waited_ms < running->patience_ms ? waited_ms : running->patience_ms;
+    }
 }
 
 /* Back to the loop; returns when the fiber is resumed. */
@@ -210,7 +217,7 @@ void fgw_fiber_spawn(struct fgw_loop *loop, fgw_fiber_fn *fn, void *arg)
     fiber->loop = loop;
     fiber->fn = fn;
     fiber->arg = arg;
-    fiber->deadline_ms = 0;
+    fiber->patience_ms = UINT64_MAX;
     fiber->finished = false;
     fiber->context = make_fcontext(fiber->stack + GUARD_SIZE + STACK_SIZE, STACK_SIZE, enter_first);
 #ifdef FIBER_TSAN

@@ -23,10 +23,12 @@ struct fgw_fiber *fgw_fiber_self(void);
 /* Lets other fibers and events of the loop go first. */
 void fgw_fiber_yield(void);
 void fgw_fiber_sleep_ms(uint64_t delay_ms);
-/* When what the running fiber does must have ended (fgw_loop_now_ms clock; 0, as at first: never), for
- * layers below that wait. Whoever sets it puts back what was there. */
-void fgw_fiber_set_deadline(uint64_t deadline_ms);
-uint64_t fgw_fiber_deadline(void);
+/* How long the running fiber may yet wait, in ms, for what a request depends on and cannot hurry (the
+ * database): layers below wait no longer, and take off what they waited. UINT64_MAX, as at first and
+ * outside of a fiber: as long as it takes. A fiber that is spawned begins without a limit. */
+void fgw_fiber_set_patience(uint64_t left_ms);
+uint64_t fgw_fiber_patience(void);
+void fgw_fiber_waited(uint64_t waited_ms);
 
 /* Runs fn(arg) in a fiber on a loop of its own until it returns: for command line verbs and tests. */
 void fgw_fiber_run_alone(fgw_fiber_fn *fn, void *arg);

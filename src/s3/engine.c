@@ -5,6 +5,7 @@
 #include "base/encode.h"
 #include "base/log.h"
 #include "base/rng.h"
+#include "event/fiber.h"
 #include "s3/access.h"
 #include "s3/answer.h"
 #include "s3/auth.h"
@@ -59,6 +60,7 @@ struct fgw_s3 *fgw_s3_new(const struct fgw_s3_options *options)
     s3->root_secret_key = fgw_bytes_str(fgw_xstrdup(options->root_secret_key));
     s3->max_put_bytes =
         options->max_put_bytes == 0 ? DEFAULT_MAX_PUT_BYTES : options->max_put_bytes;
+    s3->database_wait_ms = options->database_wait_ms == 0 ? UINT64_MAX : options->database_wait_ms;
     s3->workers = options->workers;
     s3->key_caches = fgw_xcalloc(s3->workers, sizeof *s3->key_caches);
     for (unsigned i = 0; i < s3->workers; i++) {
@@ -219,6 +221,12 @@ static bool is_internal(const struct fgw_s3 *s3, const struct fgw_http_request *
            !fgw_s3_host_bucket(http->host, s3->domains, s3->domain_count, &bucket);
 }
 
+/* A list may have to walk over more than fits into the time of a request that writes. */
+static bool changes_something(enum fgw_http_method method)
+{
+    return method != FGW_HTTP_GET && method != FGW_HTTP_HEAD;
+}
+
 void fgw_s3_handle(void *context, struct fgw_http_exchange *exchange)
 {
     struct fgw_s3 *s3 = context;
@@ -230,7 +238,11 @@ void fgw_s3_handle(void *context, struct fgw_http_exchange *exchange)
     }
     struct fgw_s3_request request;
     init_request(&request, s3, exchange);
+    if (changes_something(request.http->method)) {
+        fgw_fiber_set_patience(s3->database_wait_ms);
+    }
     enum fgw_err err = run(&request);
+    fgw_fiber_set_patience(UINT64_MAX);
     fgw_s3_quota_settle(&request, err);
     if (err != FGW_OK) {
         fgw_s3_answer_error(&request, err);

@@ -42,6 +42,9 @@ struct fgw_s3_options {
     const char *root_access_key;
     const char *root_secret_key;
     uint64_t max_put_bytes; /* of one PUT or part; 0 = 5 GiB */
+    /* How long a request that changes something may wait for the metadata's database, all its
+     * look-ups and statements together (of DeleteObjects: each key); 0: as long as it takes. */
+    uint64_t database_wait_ms;
     /* Answers "/_fgw/..." of path-style requests; false: no such path (answered 404). May be NULL. */
     bool (*internal)(void *context, struct fgw_http_exchange *exchange);
     void *internal_context;

@@ -29,6 +29,7 @@ struct fgw_s3 {
     uint8_t token_key[FGW_SHA256_SIZE]; /* signs continuation tokens; the same on every proxy */
     char host_id[FGW_S3_HOST_ID_SIZE + 1];
     uint64_t max_put_bytes;
+    uint64_t database_wait_ms;             /* UINT64_MAX: any time */
     struct fgw_sig_key_cache **key_caches; /* one a worker */
     unsigned workers;
     bool (*internal)(void *context, struct fgw_http_exchange *exchange);

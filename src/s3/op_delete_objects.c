@@ -139,6 +139,7 @@ static void delete_one(struct batch *batch, struct fgw_s3_request *own, struct d
 {
     struct fgw_error error;
     fgw_error_init(&error);
+    fgw_fiber_set_patience(own->s3->database_wait_ms);
     enum fgw_err err = fgw_s3_object_delete(own, &deletion->object, &error);
     if (err == FGW_OK) {
         return;

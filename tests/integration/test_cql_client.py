@@ -67,7 +67,7 @@ def own_database(tmp_path_factory):
 
 
 @pytest.mark.parametrize("scenario", ["types", "lwt", "paging", "batch", "alter", "errors",
-                                      "pin"])
+                                      "pin", "patience"])
 def test_scenario(cassandra, scenario):
     run(cassandra.address, scenario)
 

@@ -30,7 +30,6 @@ struct fgw_meta_cql_options {
     struct fgw_blobs *blobs; /* told of rows that are gone; long lists are stored there */
     const struct fgw_bytes *secrets; /* FGW_CLUSTER_SECRET: first = current */
     size_t secret_count;
-    uint64_t write_ms;            /* a write ends by then, with all its statements; 0: whenever */
     size_t list_rows;             /* read for one list page before it ends early; 0: 327,680 */
     unsigned shards;              /* of new buckets; 0: 16 on YugabyteDB, 64 else */
     fgw_meta_cql_fault_fn *fault; /* NULL outside of tests */

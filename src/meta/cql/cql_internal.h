@@ -543,38 +543,4 @@ enum fgw_err cql_key_list(struct fgw_meta *, struct fgw_arena *, struct fgw_byte
 enum fgw_err cql_blob_live(struct fgw_meta *, struct fgw_arena *, const struct fgw_storage_owner *,
                            const struct fgw_cid *, struct fgw_blob_live *);
 
-/* -- timed.c: those that write, with a deadline over the whole of each ----------------------------- */
-
-enum fgw_err cql_timed_bucket_create(struct fgw_meta *, struct fgw_arena *,
-                                     const struct fgw_bucket *, struct fgw_bucket *,
-                                     struct fgw_error *);
-enum fgw_err cql_timed_bucket_update(struct fgw_meta *, struct fgw_arena *,
-                                     const struct fgw_bucket *, struct fgw_error *);
-enum fgw_err cql_timed_bucket_delete(struct fgw_meta *, struct fgw_arena *,
-                                     const struct fgw_bucket *, struct fgw_error *);
-enum fgw_err cql_timed_object_put(struct fgw_meta *, struct fgw_arena *, struct fgw_put *,
-                                  struct fgw_written *, struct fgw_error *);
-enum fgw_err cql_timed_object_delete(struct fgw_meta *, struct fgw_arena *,
-                                     const struct fgw_bucket *, struct fgw_bytes,
-                                     struct fgw_version, const struct fgw_conditions *,
-                                     struct fgw_written *, struct fgw_error *);
-enum fgw_err cql_timed_object_update(struct fgw_meta *, struct fgw_arena *,
-                                     const struct fgw_bucket *, const struct fgw_object *,
-                                     struct fgw_error *);
-enum fgw_err cql_timed_upload_create(struct fgw_meta *, struct fgw_arena *,
-                                     const struct fgw_bucket *, const struct fgw_upload *,
-                                     struct fgw_id *, struct fgw_error *);
-enum fgw_err cql_timed_upload_abort(struct fgw_meta *, struct fgw_arena *,
-                                    const struct fgw_bucket *, const struct fgw_upload *,
-                                    struct fgw_error *);
-enum fgw_err cql_timed_part_put(struct fgw_meta *, struct fgw_arena *, const struct fgw_upload *,
-                                const struct fgw_part *, struct fgw_blob_staged *,
-                                struct fgw_error *);
-enum fgw_err cql_timed_upload_complete(struct fgw_meta *, struct fgw_arena *,
-                                       const struct fgw_complete *, struct fgw_written *,
-                                       struct fgw_error *);
-/* The time in which bytes are made durable does not count: stop() answers what go() takes. */
-uint64_t cql_time_stop(void);
-void cql_time_go(uint64_t left_ms);
-
 #endif

@@ -25,7 +25,9 @@ uint64_t cql_now_ms(void)
 void cql_back_off(unsigned attempt)
 {
     uint64_t most = UINT64_C(4) << (attempt < 6 ? attempt : 6);
-    fgw_fiber_sleep_ms(1 + fgw_rng_below(most));
+    uint64_t delay_ms = 1 + fgw_rng_below(most);
+    fgw_fiber_sleep_ms(delay_ms);
+    fgw_fiber_waited(delay_ms);
 }
 
 static struct fgw_cql_client *client_of(struct cql *cql)
@@ -256,9 +258,11 @@ static enum fgw_err enter(struct cql_gate *gate, struct fgw_error *error)
     if (gate->waiting >= CQL_GATE_WAITING_MAX || wait_us > CQL_GATE_WAIT_MS * UINT64_C(1000)) {
         return fgw_error_set(error, FGW_ERR_SLOW_DOWN, NULL);
     }
+    uint64_t since_ms = cql_now_ms();
     gate->waiting++;
     fgw_gate_enter(&gate->gate, 1);
     gate->waiting--;
+    fgw_fiber_waited(cql_now_ms() - since_ms);
     return FGW_OK;
 }
 

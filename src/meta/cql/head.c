@@ -63,12 +63,10 @@ static enum fgw_err make_durable(struct cql_put *put)
     struct fgw_extent *extents =
         fgw_arena_alloc(put->arena, (put->staged_count + 1) * sizeof *extents);
     enum fgw_err err = FGW_OK;
-    uint64_t left_ms = cql_time_stop();
     for (size_t i = 0; err == FGW_OK && i < put->staged_count; i++) {
         err = fgw_blob_make_durable(&put->staged[i]);
         extents[i] = put->staged[i].extent;
     }
-    cql_time_go(left_ms);
     if (err != FGW_OK) {
         return err;
     }

@@ -38,9 +38,7 @@ static enum fgw_err put_part(struct cql *cql, struct fgw_arena *arena,
     if (upload->completed) {
         return FGW_ERR_NO_SUCH_UPLOAD;
     }
-    uint64_t left_ms = cql_time_stop();
     enum fgw_err err = fgw_blob_make_durable(staged);
-    cql_time_go(left_ms);
     if (err != FGW_OK) {
         return err;
     }

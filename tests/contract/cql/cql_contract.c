@@ -472,6 +472,33 @@ static void scenario_pin(struct context *context)
     fgw_cql_pin_free(pin);
 }
 
+/* A call whose fiber may wait no longer is not sent; one that runs takes its time off. */
+static void scenario_patience(struct context *context)
+{
+    struct fgw_error error = {0};
+    EXPECT_OK(make_table(context, "DROP TABLE IF EXISTS fgw_contract.patience",
+                         "CREATE TABLE fgw_contract.patience (k int PRIMARY KEY)", &error));
+    uint64_t all_ms = 600000;
+    fgw_fiber_set_patience(all_ms);
+    uint64_t start_ms = fgw_clock_boot_ms();
+    for (int i = 0; i < 20; i++) {
+        EXPECT_OK(run_text(context, "INSERT INTO fgw_contract.patience (k) VALUES (1)",
+                           FGW_CQL_WRITE, &error));
+    }
+    EXPECT(all_ms - fgw_fiber_patience() <= fgw_clock_boot_ms() - start_ms);
+    fgw_fiber_set_patience(0);
+    EXPECT(run_text(context, "INSERT INTO fgw_contract.patience (k) VALUES (2)", FGW_CQL_WRITE,
+                    &error) == FGW_ERR_TIMEOUT);
+    EXPECT(run_text(context, "SELECT k FROM fgw_contract.patience WHERE k = 2", FGW_CQL_READ,
+                    &error) == FGW_ERR_TIMEOUT);
+    fgw_fiber_set_patience(UINT64_MAX);
+    struct fgw_cql_result *result = NULL;
+    EXPECT_OK(fgw_cql_query(context->client, "SELECT k FROM fgw_contract.patience WHERE k = 2",
+                            FGW_CQL_READ, NULL, &result, &error));
+    EXPECT(fgw_cql_result_row_count(result) == 0);
+    fgw_cql_result_free(result);
+}
+
 static void scenario_connect(struct context *context)
 {
     struct fgw_error error = {0};
@@ -661,9 +688,10 @@ static const struct {
     const char *name;
     void (*run)(struct context *context);
 } SCENARIOS[] = {
-    {"types", scenario_types}, {"lwt", scenario_lwt},         {"paging", scenario_paging},
-    {"batch", scenario_batch}, {"alter", scenario_alter},     {"errors", scenario_errors},
-    {"pin", scenario_pin},     {"connect", scenario_connect}, {"load", scenario_load},
+    {"types", scenario_types},       {"lwt", scenario_lwt},         {"paging", scenario_paging},
+    {"batch", scenario_batch},       {"alter", scenario_alter},     {"errors", scenario_errors},
+    {"pin", scenario_pin},           {"connect", scenario_connect}, {"load", scenario_load},
+    {"patience", scenario_patience},
 };
 
 static void run_scenario(void *arg)

@@ -31,6 +31,35 @@ static void pool_runs_and_comes_back(void **state)
     assert_int_equal(count, 100);
 }
 
+static void patient_child(void *arg)
+{
+    *(uint64_t *)arg = fgw_fiber_patience();
+}
+
+static void patience_fiber(void *arg)
+{
+    uint64_t child_ms = 0;
+    (void)arg;
+    assert_true(fgw_fiber_patience() == UINT64_MAX);
+    fgw_fiber_waited(5);
+    assert_true(fgw_fiber_patience() == UINT64_MAX);
+    fgw_fiber_set_patience(100);
+    fgw_fiber_waited(30);
+    assert_int_equal(fgw_fiber_patience(), 70);
+    fgw_fiber_spawn(fgw_loop_current(), patient_child, &child_ms);
+    fgw_fiber_yield();
+    assert_true(child_ms == UINT64_MAX);
+    fgw_fiber_waited(71);
+    assert_int_equal(fgw_fiber_patience(), 0);
+}
+
+static void patience_is_used_up(void **state)
+{
+    (void)state;
+    fgw_fiber_run_alone(patience_fiber, NULL);
+    assert_true(fgw_fiber_patience() == UINT64_MAX);
+}
+
 struct race {
     struct fgw_gate gate;
     struct fgw_wait all;
@@ -181,9 +210,10 @@ static void polls_report_readiness(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pool_runs_and_comes_back), cmocka_unit_test(gate_bounds_fibers),
-        cmocka_unit_test(wait_has_a_deadline),      cmocka_unit_test(posts_arrive_in_order),
-        cmocka_unit_test(workers_run_on_each),      cmocka_unit_test(polls_report_readiness),
+        cmocka_unit_test(patience_is_used_up),    cmocka_unit_test(pool_runs_and_comes_back),
+        cmocka_unit_test(gate_bounds_fibers),     cmocka_unit_test(wait_has_a_deadline),
+        cmocka_unit_test(posts_arrive_in_order),  cmocka_unit_test(workers_run_on_each),
+        cmocka_unit_test(polls_report_readiness),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
