@@ -16,12 +16,10 @@ static void kernel_fill(uint8_t *out, size_t len)
 {
     while (len > 0) {
         ssize_t got = getrandom(out, len, 0);
-        if (got < 0) {
-            FGW_CHECK(errno == EINTR);
-            continue;
-        }
-        out += got;
-        len -= (size_t)got;
+        FGW_CHECK(got >= 0 || errno == EINTR);
+        size_t filled = got < 0 ? 0 : (size_t)got;
+        out += filled;
+        len -= filled;
     }
 }
 

@@ -198,6 +198,8 @@ static enum fgw_migrate_exit start_one(struct fgw_schema_run *run, struct fgw_he
                                         ? "migrating"
                                         : "waiting for its schema; fgw db-init makes it"));
     const struct fgw_migrate_report *report = fgw_schema_run(run, keyspace, command);
+    run->options.waiting = NULL;
+    run->options.waiting_context = NULL;
     log_findings(run->arena, report);
     if (report->exit != FGW_MIGRATE_EXIT_OK) {
         tell_health(&start, report, gravest(report));

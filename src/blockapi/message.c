@@ -22,9 +22,9 @@ static const enum fgw_err STATUSES[] = {
 
 static uint16_t status_of(enum fgw_err err)
 {
-    for (uint16_t i = 0; i < FGW_COUNT_OF(STATUSES); i++) {
+    for (size_t i = 0; i < FGW_COUNT_OF(STATUSES); i++) {
         if (STATUSES[i] == err) {
-            return i;
+            return (uint16_t)i;
         }
     }
     return FGW_COUNT_OF(STATUSES) - 1;

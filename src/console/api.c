@@ -63,7 +63,7 @@ static enum fgw_err check_signature(struct fgw_admin *admin, struct fgw_http_exc
                                     .now_ms = fgw_clock_wall_ms(),
                                     .skew_ms = MAX_SKEW_MS};
     struct fgw_sig_auth auth;
-    struct fgw_bytes secret;
+    struct fgw_bytes secret = {0};
     uint8_t digest[FGW_SHA256_SIZE];
     enum fgw_err err = fgw_sig_parse(arena, &view, &auth, error);
     if (err != FGW_OK) {

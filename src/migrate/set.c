@@ -304,6 +304,14 @@ const struct fgw_migrate_file *fgw_migrate_set_file(const struct fgw_migrate_set
     return NULL;
 }
 
+static void apply_file(struct fgw_migrate_catalog *catalog, const struct fgw_migrate_file *file)
+{
+    for (int i = 0; i < file->step_count; i++) {
+        /* the build applied the same statements in the same order */
+        FGW_CHECK(fgw_migrate_apply(catalog, &file->steps[i].statement, NULL) == FGW_OK);
+    }
+}
+
 void fgw_migrate_expected(struct fgw_arena *arena, const struct fgw_migrate_set *set,
                           int64_t version, const bool *contract_done,
                           struct fgw_migrate_catalog *out_catalog)
@@ -311,13 +319,9 @@ void fgw_migrate_expected(struct fgw_arena *arena, const struct fgw_migrate_set 
     fgw_migrate_catalog_init(out_catalog, arena);
     for (size_t i = 0; i < set->file_count; i++) {
         const struct fgw_migrate_file *file = &set->files[i];
-        bool wanted = file->version <= version;
-        if (file->contract && contract_done != NULL) {
-            wanted = contract_done[i];
-        }
-        for (int k = 0; wanted && k < file->step_count; k++) {
-            /* the build applied the same statements in the same order */
-            FGW_CHECK(fgw_migrate_apply(out_catalog, &file->steps[k].statement, NULL) == FGW_OK);
+        bool contract = file->contract && contract_done != NULL;
+        if (contract ? contract_done[i] : file->version <= version) {
+            apply_file(out_catalog, file);
         }
     }
 }

@@ -13,6 +13,27 @@
 #include "base/bytes.h"
 
 enum { TCP_STATE_LISTEN = 0x0a, LINE_SIZE = 512 };
+/* words of a line of the tables (proc_net(5)); the last one that is asked for takes the rest */
+enum { TCP_LOCAL = 1, TCP_STATE = 3, TCP_INODE = 9, TCP_WORDS = 11 };
+enum { UNIX_INODE = 6, UNIX_PATH = 7, UNIX_WORDS = 8 };
+
+/* Cuts the line at blanks; false when it has fewer words. */
+static bool split_words(char *line, char **words, size_t count)
+{
+    line[strcspn(line, "\n")] = '\0';
+    for (size_t i = 0; i < count; i++) {
+        line += strspn(line, " ");
+        if (*line == '\0') {
+            return false;
+        }
+        words[i] = line;
+        line += i + 1 < count ? strcspn(line, " ") : strlen(line);
+        if (*line != '\0') {
+            *line++ = '\0';
+        }
+    }
+    return true;
+}
 
 static unsigned long long listener_inode(const char *table, uint16_t port)
 {
@@ -23,13 +44,14 @@ static unsigned long long listener_inode(const char *table, uint16_t port)
     char line[LINE_SIZE];
     unsigned long long found = 0;
     while (found == 0 && fgets(line, sizeof line, file) != NULL) {
-        unsigned local_port;
-        unsigned state;
-        unsigned long long inode;
-        if (sscanf(line, " %*d: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%*x %x %*s %*s %*s %*d %*d %llu",
-                   &local_port, &state, &inode) == 3 &&
-            local_port == port && state == TCP_STATE_LISTEN) {
-            found = inode;
+        char *words[TCP_WORDS];
+        if (!split_words(line, words, TCP_WORDS)) {
+            continue;
+        }
+        const char *colon = strchr(words[TCP_LOCAL], ':');
+        if (colon != NULL && strtoul(colon + 1, NULL, 16) == port &&
+            strtoul(words[TCP_STATE], NULL, 16) == TCP_STATE_LISTEN) {
+            found = strtoull(words[TCP_INODE], NULL, 10);
         }
     }
     (void)fclose(file);
@@ -45,12 +67,9 @@ static unsigned long long unix_inode(const char *path)
     char line[LINE_SIZE];
     unsigned long long found = 0;
     while (found == 0 && fgets(line, sizeof line, file) != NULL) {
-        unsigned long long inode;
-        int path_at = 0;
-        line[strcspn(line, "\n")] = '\0';
-        if (sscanf(line, "%*x: %*x %*x %*x %*x %*x %llu %n", &inode, &path_at) == 1 &&
-            path_at > 0 && strcmp(line + path_at, path) == 0) {
-            found = inode;
+        char *words[UNIX_WORDS];
+        if (split_words(line, words, UNIX_WORDS) && strcmp(words[UNIX_PATH], path) == 0) {
+            found = strtoull(words[UNIX_INODE], NULL, 10);
         }
     }
     (void)fclose(file);

@@ -123,6 +123,24 @@ static bool is_whole(const struct fgw_found_groups *found, uint64_t id,
     return group->size >= row->end;
 }
 
+/* Whether the group is what its row says; what is missing is logged. */
+static bool check_row(const struct fgw_found_groups *found, struct fgw_datadir *dir, uint64_t id,
+                      struct fgw_bytes value)
+{
+    struct fgw_group_row row;
+    char name[FGW_GROUP_NAME_SIZE];
+    const char *what = NULL;
+    if (fgw_group_row_decode(value, &row) != FGW_OK || is_whole(found, id, &row, &what)) {
+        return true;
+    }
+    fgw_group_name(id, name);
+    fgw_log_error("storage",
+                  "%s/groups/%s %s: live_blocks=%llu may be damaged, `fgw scrub` "
+                  "tells which",
+                  dir->path, name, what, (unsigned long long)row.live_blocks);
+    return false;
+}
+
 uint64_t fgw_found_groups_check(const struct fgw_found_groups *found, struct fgw_datadir *dir,
                                 struct fgw_kv *kv)
 {
@@ -136,18 +154,8 @@ uint64_t fgw_found_groups_check(const struct fgw_found_groups *found, struct fgw
         page.count = 0;
     }
     for (size_t i = 0; i < page.count; i++) {
-        struct fgw_group_row row;
-        char name[FGW_GROUP_NAME_SIZE];
-        const char *what = NULL;
-        uint64_t id = fgw_get_u64be(page.rows[i].key.ptr + 1);
-        if (fgw_group_row_decode(page.rows[i].value, &row) == FGW_OK &&
-            !is_whole(found, id, &row, &what)) {
-            fgw_group_name(id, name);
-            fgw_log_error("storage", "%s/groups/%s %s: live_blocks=%llu may be damaged, `fgw scrub` "
-                                     "tells which",
-                          dir->path, name, what, (unsigned long long)row.live_blocks);
-            damaged++;
-        }
+        damaged +=
+            !check_row(found, dir, fgw_get_u64be(page.rows[i].key.ptr + 1), page.rows[i].value);
     }
     fgw_index_page_deinit(&page);
     return damaged;

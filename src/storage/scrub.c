@@ -167,10 +167,10 @@ static bool slice_whole(struct fgw_storage *storage, const struct fgw_blob_row *
 static bool list_whole(struct fgw_storage *storage, const struct fgw_blob_row *blob)
 {
     const uint64_t counts[FGW_LIST_KINDS] = {blob->leaves, blob->nodes};
-    for (uint8_t kind = 0; kind < FGW_LIST_KINDS; kind++) {
+    for (size_t kind = 0; kind < FGW_LIST_KINDS; kind++) {
         for (uint64_t first = 0; first < counts[kind]; first += FGW_SLICE_BLOCKS) {
             uint64_t left = counts[kind] - first;
-            if (!slice_whole(storage, blob, kind, first,
+            if (!slice_whole(storage, blob, (uint8_t)kind, first,
                              left < FGW_SLICE_BLOCKS ? left : FGW_SLICE_BLOCKS)) {
                 return false;
             }
