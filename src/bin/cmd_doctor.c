@@ -14,11 +14,13 @@
 #include "bin/cql_settings.h"
 #include "bin/schema.h"
 #include "event/fiber.h"
+#include "net/holder.h"
 #include "net/listener.h"
 
 enum { DATABASE_WAIT_MS = 5000 };
 
 struct doctor {
+    enum fgw_role role;
     struct fgw_config config;
     struct fgw_arena arena;
     struct fgw_cql_config *cql;
@@ -47,6 +49,44 @@ static void note(struct doctor *doctor, bool good, const char *what, const char 
 
 /* -- this machine -------------------------------------------------------------------------------- */
 
+/* Whether the process is an "fgw ROLE", by the words it was started with. */
+static bool runs_role(long pid, enum fgw_role role)
+{
+    char path[40];
+    char words[512];
+    (void)snprintf(path, sizeof path, "/proc/%ld/cmdline", pid);
+    FILE *file = fopen(path, "re");
+    if (file == NULL) {
+        return false;
+    }
+    size_t len = fread(words, 1, sizeof words - 1, file);
+    (void)fclose(file);
+    words[len] = '\0';
+    size_t verb = strlen(words) + 1;
+    return verb < len && strcmp(words + verb, fgw_role_name(role)) == 0;
+}
+
+static long lock_holder(const char *data_dir)
+{
+    char path[4200];
+    char text[32] = "";
+    (void)snprintf(path, sizeof path, "%s/LOCK", data_dir);
+    FILE *file = fopen(path, "re");
+    if (file != NULL) {
+        (void)!fgets(text, sizeof text, file);
+        (void)fclose(file);
+    }
+    return strtol(text, NULL, 10);
+}
+
+/* That the process which these settings are of runs already is no fault of theirs. */
+static bool held_by_itself(const struct doctor *doctor, uint16_t port, long *out_pid)
+{
+    return fgw_holder_pid_of_tcp_port(port, out_pid) && runs_role(*out_pid, doctor->role) &&
+           (doctor->role == FGW_ROLE_PROXY || doctor->config.data_dir == NULL ||
+            lock_holder(doctor->config.data_dir) == *out_pid);
+}
+
 static void check_listeners(struct doctor *doctor, const char *what,
                             const struct fgw_config_addresses *addresses)
 {
@@ -59,8 +99,14 @@ static void check_listeners(struct doctor *doctor, const char *what,
                              (unsigned)addresses->items[i].port);
         fgw_error_init(&error);
         enum fgw_err err = fgw_listener_open(address, &listener, &error);
-        note(doctor, err == FGW_OK, what, "%s: %s", address,
-             err == FGW_OK ? "free" : fgw_error_message(&error));
+        long pid = 0;
+        if (err == FGW_ERR_IN_USE && held_by_itself(doctor, addresses->items[i].port, &pid)) {
+            note(doctor, true, what, "%s: held by the fgw %s that runs already (pid %ld)", address,
+                 fgw_role_name(doctor->role), pid);
+        } else {
+            note(doctor, err == FGW_OK, what, "%s: %s", address,
+                 err == FGW_OK ? "free" : fgw_error_message(&error));
+        }
         fgw_listener_close(listener);
     }
 }
@@ -279,6 +325,7 @@ int fgw_cmd_doctor(const struct fgw_command *command)
     if (!take_role(&as) || fgw_command_config(&as, &input, &doctor.config) != FGW_OK) {
         return FGW_EXIT_USAGE;
     }
+    doctor.role = as.role;
     doctor.json = options[0].value != NULL;
     doctor.checks = json_array();
     fgw_arena_init(&doctor.arena, 0);

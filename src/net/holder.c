@@ -97,11 +97,11 @@ static bool process_has_inode(const char *pid, unsigned long long inode)
     return found;
 }
 
-static void describe(const char *pid, char *out, size_t out_size)
+static void describe(long pid, char *out, size_t out_size)
 {
     char name[300];
     char command[64] = "?";
-    (void)snprintf(name, sizeof name, "/proc/%s/comm", pid);
+    (void)snprintf(name, sizeof name, "/proc/%ld/comm", pid);
     FILE *file = fopen(name, "re");
     if (file != NULL) {
         if (fgets(command, sizeof command, file) != NULL) {
@@ -109,37 +109,55 @@ static void describe(const char *pid, char *out, size_t out_size)
         }
         (void)fclose(file);
     }
-    (void)snprintf(out, out_size, "%s (pid %s)", command, pid);
+    (void)snprintf(out, out_size, "%s (pid %ld)", command, pid);
 }
 
-static void find_process(unsigned long long inode, char *out, size_t out_size)
+static bool find_process(unsigned long long inode, long *out_pid)
 {
-    (void)snprintf(out, out_size, "another process");
     DIR *dir = inode == 0 ? NULL : opendir("/proc");
     if (dir == NULL) {
-        return;
+        return false;
     }
+    bool found = false;
     struct dirent *entry;
-    while ((entry = readdir(dir)) != NULL) {
-        if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' &&
-            process_has_inode(entry->d_name, inode)) {
-            describe(entry->d_name, out, out_size);
-            break;
+    while (!found && (entry = readdir(dir)) != NULL) {
+        found = entry->d_name[0] >= '1' && entry->d_name[0] <= '9' &&
+                process_has_inode(entry->d_name, inode);
+        if (found) {
+            *out_pid = strtol(entry->d_name, NULL, 10);
         }
     }
     (void)closedir(dir);
+    return found;
+}
+
+static void describe_holder(unsigned long long inode, char *out, size_t out_size)
+{
+    long pid;
+    if (find_process(inode, &pid)) {
+        describe(pid, out, out_size);
+    } else {
+        (void)snprintf(out, out_size, "another process");
+    }
+}
+
+static unsigned long long tcp_inode(uint16_t port)
+{
+    unsigned long long inode = listener_inode("/proc/net/tcp", port);
+    return inode != 0 ? inode : listener_inode("/proc/net/tcp6", port);
 }
 
 void fgw_holder_of_tcp_port(uint16_t port, char *out, size_t out_size)
 {
-    unsigned long long inode = listener_inode("/proc/net/tcp", port);
-    if (inode == 0) {
-        inode = listener_inode("/proc/net/tcp6", port);
-    }
-    find_process(inode, out, out_size);
+    describe_holder(tcp_inode(port), out, out_size);
+}
+
+bool fgw_holder_pid_of_tcp_port(uint16_t port, long *out_pid)
+{
+    return find_process(tcp_inode(port), out_pid);
 }
 
 void fgw_holder_of_unix(const char *path, char *out, size_t out_size)
 {
-    find_process(unix_inode(path), out, out_size);
+    describe_holder(unix_inode(path), out, out_size);
 }

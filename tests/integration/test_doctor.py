@@ -49,6 +49,25 @@ def answering(answer):
         yield "127.0.0.1:%d" % listener.getsockname()[1]
 
 
+def test_beside_the_process_it_is_of(tmp_path):
+    """Addresses that the running process itself holds are no fault; another one's are."""
+    server = fgw_server.Server(tmp_path)
+    server.start()
+    try:
+        for data, good in ((server.data, True), (tmp_path / "other", False)):
+            done = fgw_server.run_fgw("doctor", "serve", "--json",
+                                      env={**server.all_settings(), "FGW_DATA": data})
+            checks = [check for check in json.loads(done.stdout)["checks"]
+                      if check["check"].endswith("listener")]
+            assert len(checks) == 2
+            for check in checks:
+                assert check["good"] is good
+                assert f"(pid {server.process.process.pid})" in check["detail"]
+            assert done.returncode == (0 if good else 1)
+    finally:
+        server.stop()
+
+
 @pytest.mark.parametrize("answer,words", [
     (b"HTTP/1.1 400 Bad Request\r\n\r\n", ["HTTP server", "15433", "YCQL listens on 9042"]),
     (b"E\0\0\0\x10SFATAL\0\0", ["PostgreSQL server", "5433", "YCQL listens on 9042"]),

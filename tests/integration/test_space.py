@@ -42,10 +42,6 @@ def check(client, objects):
         assert body == body_of(key, size), key
 
 
-def environment(server):
-    return {name: str(value) for name, value in server.all_settings().items()}
-
-
 def wait_for(condition, limit_s=60):
     end = time.monotonic() + limit_s
     while time.monotonic() < end:
@@ -178,7 +174,7 @@ def test_kills_while_groups_go_lose_nothing(store):
     store.kill()
     store.start()
     check_states(store.client(), states)
-    done = run_fgw("scrub", env=environment(store), timeout=120)
+    done = run_fgw("scrub", env=store.all_settings(), timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -188,7 +184,7 @@ def test_scrub_asks_the_process_that_runs(store):
     client = store.client()
     client.put_object(Bucket=BUCKET, Key="whole", Body=body_of("whole", 3 * MIB))
     client.put_object(Bucket=BUCKET, Key="damaged", Body=b"find me " * 5000)
-    env = environment(store)
+    env = store.all_settings()
     done = run_fgw("scrub", env=env)
     assert done.returncode == 0, done.stdout + done.stderr
     assert " 0 damaged" in done.stdout
@@ -217,7 +213,7 @@ def test_scrub_asks_the_process_that_runs(store):
 def test_sweep_asks_the_process_that_runs_or_does_it_itself(store):
     client = store.client()
     objects = fill(client, 7)
-    env = environment(store)
+    env = store.all_settings()
     done = run_fgw("sweep", "--json", env=env)
     assert done.returncode == 0, done.stdout + done.stderr
     answer = json.loads(done.stdout)

@@ -53,11 +53,16 @@ def clean_environment():
     return kept
 
 
+def environment_with(settings):
+    """The clean environment and settings of any type."""
+    return {**clean_environment(), **{name: str(value) for name, value in settings.items()}}
+
+
 def run_fgw(*arguments, env=None, timeout=100, **options):
     """fgw with arguments to its end: a CompletedProcess with text."""
-    return subprocess.run([binary(), *map(str, arguments)], env={**clean_environment(),
-                          **(env or {})}, stdin=subprocess.DEVNULL, capture_output=True,
-                          text=True, timeout=timeout, check=False, **options)
+    return subprocess.run([binary(), *map(str, arguments)], env=environment_with(env or {}),
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout,
+                          check=False, **options)
 
 
 def admin_verb(server, *arguments, **keys):
@@ -81,7 +86,7 @@ class Process:
         self.expect_exit = {0}
 
     def launch(self, arguments=()):
-        environment = {**clean_environment(), **{k: str(v) for k, v in self.settings.items()}}
+        environment = environment_with(self.settings)
         with open(self.log_path, "ab") as log:
             # pylint: disable=subprocess-popen-preexec-fn
             self.process = subprocess.Popen(
@@ -379,7 +384,7 @@ class ProxyServer(CqlServer):
 
     def create_keyspaces(self):
         port = free_port()
-        settings = {name: str(value) for name, value in
+        settings = {name: value for name, value in
                     {**self.all_settings(), "FGW_S3_LISTEN": f"127.0.0.1:{port}"}.items()
                     if name.startswith("FGW_CQL_") or name == "FGW_CLUSTER_SECRET"}
         done = run_fgw("db-init", env=settings, timeout=300)
