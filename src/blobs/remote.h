@@ -86,13 +86,13 @@ enum fgw_err fgw_remote_reader_new(struct fgw_remotes *remotes,
                                    const struct fgw_cid *root, uint64_t size, uint64_t offset,
                                    uint64_t len, struct fgw_remote_reader **out_reader,
                                    struct fgw_error *error) FGW_MUST_CHECK;
-/* The next bytes in order, valid until the next call, never beyond the end of a leaf. Those of a whole
- * leaf are hashed, for the caller to compare; the CRC32C of others is checked here. FGW_ERR_END behind
- * the last. */
+/* The next bytes in order, valid until the next call, never beyond the end of a leaf. Their CRC32C, that
+ * of a whole leaf as it was stored, is checked here: FGW_ERR_CORRUPT. FGW_ERR_END behind the last. */
 enum fgw_err fgw_remote_reader_next(struct fgw_remote_reader *reader, uint64_t *out_offset,
                                     struct fgw_bytes *out_bytes,
                                     struct fgw_error *error) FGW_MUST_CHECK;
-/* SHA-256 of the bytes that came last, NULL when they are not a whole leaf. */
+/* SHA-256 of the leaf which the bytes that came last belong to, as the store says; of a store that speaks
+ * version 1 what the bytes were hashed to, NULL when they are not a whole leaf. */
 const uint8_t *fgw_remote_reader_digest(const struct fgw_remote_reader *reader);
 /* Takes NULL. */
 void fgw_remote_reader_free(struct fgw_remote_reader *reader);

@@ -116,7 +116,9 @@ struct fgw_remote_reader {
     uint64_t left;
     bool in_order; /* the closing answer came */
     /* of the frame that comes in, or came last */
-    bool whole_leaf; /* hashed, else its CRC32C is computed */
+    bool
+        hashed; /* a whole leaf from a store that does not tell digests; else its CRC32C is computed */
+    bool has_digest;
     uint32_t crc32c;
     struct fgw_digest sha256;
     uint8_t digest[FGW_SHA256_SIZE];
@@ -128,24 +130,26 @@ static bool is_whole_leaf(const struct fgw_remote_reader *reader, uint64_t len)
     return reader->offset % LEAF == 0 && len == (left < LEAF ? left : LEAF);
 }
 
-/* A fgw_channel_tap_fn: hashes the bytes of DATA while they are in the cache. */
+/* A fgw_channel_tap_fn: checks the bytes of DATA while they are in the cache. */
 static void look(void *context, uint8_t kind, size_t at, struct fgw_bytes bytes, size_t length)
 {
     struct fgw_remote_reader *reader = context;
-    if (kind != FGW_BLOCKAPI_DATA || length <= FGW_BLOCKAPI_DATA_HEAD) {
+    uint8_t version = reader->link->channel.version;
+    size_t head = fgw_blockapi_data_head_size(version);
+    if (kind != FGW_BLOCKAPI_DATA || length <= head) {
         return;
     }
     if (at == 0) {
         reader->crc32c = 0;
-        reader->whole_leaf = is_whole_leaf(reader, length - FGW_BLOCKAPI_DATA_HEAD);
-        if (reader->whole_leaf) {
+        reader->hashed = version == 1 && is_whole_leaf(reader, length - head);
+        if (reader->hashed) {
             fgw_digest_begin(&reader->sha256, FGW_DIGEST_SHA256);
         }
     }
-    if (at < FGW_BLOCKAPI_DATA_HEAD) {
-        bytes = fgw_bytes_sub(bytes, FGW_BLOCKAPI_DATA_HEAD - at, SIZE_MAX);
+    if (at < head) {
+        bytes = fgw_bytes_sub(bytes, head - at, SIZE_MAX);
     }
-    if (reader->whole_leaf) {
+    if (reader->hashed) {
         fgw_digest_update(&reader->sha256, bytes);
     } else {
         reader->crc32c = fgw_crc32c(reader->crc32c, bytes);
@@ -198,14 +202,26 @@ static enum fgw_err take_end(struct fgw_remote_reader *reader, struct fgw_bytes 
     return fgw_link_failed(reader->link, FGW_ERR_PARSE, error);
 }
 
+/* Bytes that came, against what came with them. */
+static enum fgw_err check(struct fgw_remote_reader *reader, const struct fgw_blockapi_data *data)
+{
+    reader->has_digest = reader->hashed || data->digest != NULL;
+    if (reader->hashed) {
+        fgw_digest_end(&reader->sha256, reader->digest);
+        return FGW_OK;
+    }
+    if (data->digest != NULL) {
+        memcpy(reader->digest, data->digest, sizeof reader->digest);
+    }
+    return reader->crc32c == data->crc32c ? FGW_OK : FGW_ERR_CORRUPT;
+}
+
 enum fgw_err fgw_remote_reader_next(struct fgw_remote_reader *reader, uint64_t *out_offset,
                                     struct fgw_bytes *out_bytes, struct fgw_error *error)
 {
     uint8_t kind;
     struct fgw_bytes payload;
-    struct fgw_bytes bytes;
-    uint64_t offset;
-    uint32_t crc;
+    struct fgw_blockapi_data data;
     if (reader->left == 0) {
         return FGW_ERR_END;
     }
@@ -217,25 +233,24 @@ enum fgw_err fgw_remote_reader_next(struct fgw_remote_reader *reader, uint64_t *
         return take_end(reader, payload, error);
     }
     if (kind != FGW_BLOCKAPI_DATA ||
-        fgw_blockapi_take_data(&payload, &offset, &crc, &bytes) != FGW_OK ||
-        offset != reader->offset || bytes.len > reader->left) {
+        fgw_blockapi_take_data(reader->link->channel.version, payload, &data) != FGW_OK ||
+        data.offset != reader->offset || data.bytes.len > reader->left) {
         return fgw_link_failed(reader->link, FGW_ERR_PARSE, error);
     }
-    if (reader->whole_leaf) {
-        fgw_digest_end(&reader->sha256, reader->digest);
-    } else if (reader->crc32c != crc) {
-        return fgw_link_failed(reader->link, FGW_ERR_CORRUPT, error);
+    err = check(reader, &data);
+    if (err != FGW_OK) {
+        return fgw_link_failed(reader->link, err, error);
     }
-    reader->offset += bytes.len;
-    reader->left -= bytes.len;
-    *out_offset = offset;
-    *out_bytes = bytes;
+    reader->offset += data.bytes.len;
+    reader->left -= data.bytes.len;
+    *out_offset = data.offset;
+    *out_bytes = data.bytes;
     return FGW_OK;
 }
 
 const uint8_t *fgw_remote_reader_digest(const struct fgw_remote_reader *reader)
 {
-    return reader->whole_leaf ? reader->digest : NULL;
+    return reader->has_digest ? reader->digest : NULL;
 }
 
 /* All bytes were taken: the closing answer is on its way and spares a new connection. */

@@ -324,7 +324,7 @@ static struct versions spoken(void)
     bool given =
         text != NULL && strlen(text) == 2 && text[0] >= '1' && text[0] <= text[1] && text[1] <= '9';
     return given ? (struct versions){(uint8_t)(text[0] - '0'), (uint8_t)(text[1] - '0')}
-                 : (struct versions){FGW_BLOCKAPI_VERSION, FGW_BLOCKAPI_VERSION};
+                 : (struct versions){FGW_BLOCKAPI_VERSION_LOWEST, FGW_BLOCKAPI_VERSION};
 }
 
 /* The highest that both speak; 0: none. */
@@ -360,6 +360,7 @@ enum fgw_err fgw_channel_connect(struct fgw_channel *channel, struct fgw_conn *c
     }
     memcpy(channel->store_id, theirs + 8, FGW_BLOCKAPI_ID_SIZE);
     channel->epoch = fgw_get_u64le(theirs + 24);
+    channel->version = theirs[4];
     take_keys(channel, secret, hellos);
     return FGW_OK;
 }
@@ -379,6 +380,7 @@ static enum fgw_err exchange_hellos(struct fgw_channel *channel,
     memset(ours, 0, SERVER_HELLO);
     memcpy(ours, SERVER_MAGIC, sizeof SERVER_MAGIC);
     ours[4] = version;
+    channel->version = version;
     memcpy(ours + 8, channel->store_id, FGW_BLOCKAPI_ID_SIZE);
     fgw_put_u64le(ours + 24, channel->epoch);
     fgw_rng_fill(ours + 32, RANDOM_SIZE);

@@ -14,7 +14,8 @@
 
 enum {
     FGW_BLOCKAPI_ID_SIZE = 16,
-    FGW_BLOCKAPI_VERSION = 1,
+    FGW_BLOCKAPI_VERSION = 2,
+    FGW_BLOCKAPI_VERSION_LOWEST = 1,
     FGW_BLOCKAPI_PAYLOAD_MAX = 1024 * 1024 + 4096,
     FGW_BLOCKAPI_FIRST_MAX = 4096, /* payload of AUTH and its answer */
     FGW_BLOCKAPI_PARTS_MAX = 4,
@@ -33,6 +34,7 @@ struct fgw_channel {
     struct fgw_conn *conn;
     uint8_t store_id[FGW_BLOCKAPI_ID_SIZE]; /* of the server */
     uint64_t epoch;
+    uint8_t version; /* that both sides speak */
     bool server;
     struct fgw_gmac send_mac;
     struct fgw_gmac receive_mac;

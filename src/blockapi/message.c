@@ -3,7 +3,7 @@
 
 #include "base/check.h"
 
-enum { TEXT_MAX = 1024, OWNER_HEAD = 42 };
+enum { TEXT_MAX = 1024, OWNER_HEAD = 42, DATA_HEAD_1 = 16 };
 
 /* The row of a status is its number on the wire: rows are only ever added. */
 static const enum fgw_err STATUSES[] = {
@@ -102,11 +102,20 @@ void fgw_blockapi_put_health(struct fgw_buf *out, const struct fgw_blockapi_heal
     fgw_blockapi_put_u32(out, 0);
 }
 
-void fgw_blockapi_data_head(uint8_t out[FGW_BLOCKAPI_DATA_HEAD], uint64_t offset, uint32_t crc32c)
+size_t fgw_blockapi_data_head_size(uint8_t version)
 {
-    fgw_put_u64le(out, offset);
-    fgw_put_u32le(out + 8, crc32c);
+    return version == 1 ? DATA_HEAD_1 : FGW_BLOCKAPI_DATA_HEAD_MAX;
+}
+
+void fgw_blockapi_data_head(uint8_t version, const struct fgw_blockapi_data *data,
+                            uint8_t out[FGW_BLOCKAPI_DATA_HEAD_MAX])
+{
+    fgw_put_u64le(out, data->offset);
+    fgw_put_u32le(out + 8, data->crc32c);
     fgw_put_u32le(out + 12, 0);
+    if (version > 1) {
+        memcpy(out + DATA_HEAD_1, data->digest, FGW_SHA256_SIZE);
+    }
 }
 
 /* -- decoding ------------------------------------------------------------------------------------ */
@@ -193,16 +202,17 @@ enum fgw_err fgw_blockapi_take_block(struct fgw_bytes *rest, struct fgw_blockapi
     return err;
 }
 
-enum fgw_err fgw_blockapi_take_data(struct fgw_bytes *rest, uint64_t *out_offset,
-                                    uint32_t *out_crc32c, struct fgw_bytes *out)
+enum fgw_err fgw_blockapi_take_data(uint8_t version, struct fgw_bytes rest,
+                                    struct fgw_blockapi_data *out)
 {
-    const uint8_t *at = take(rest, FGW_BLOCKAPI_DATA_HEAD);
-    if (at == NULL || rest->len == 0) {
+    const uint8_t *at = take(&rest, fgw_blockapi_data_head_size(version));
+    if (at == NULL || rest.len == 0) {
         return FGW_ERR_PARSE;
     }
-    *out_offset = fgw_get_u64le(at);
-    *out_crc32c = fgw_get_u32le(at + 8);
-    *out = *rest;
+    *out = (struct fgw_blockapi_data){.offset = fgw_get_u64le(at),
+                                      .crc32c = fgw_get_u32le(at + 8),
+                                      .digest = version == 1 ? NULL : at + DATA_HEAD_1,
+                                      .bytes = rest};
     return FGW_OK;
 }
 

@@ -30,7 +30,7 @@ enum fgw_blockapi_kind {
 enum {
     FGW_BLOCKAPI_HEAD_SIZE = 40,
     FGW_BLOCKAPI_BLOCK_HEAD = 40, /* CID and CRC32C of a block */
-    FGW_BLOCKAPI_DATA_HEAD = 16,
+    FGW_BLOCKAPI_DATA_HEAD_MAX = 48,
     FGW_BLOCKAPI_ANSWER_HEAD = 32,
     FGW_BLOCKAPI_OWNER_KEY_MAX = 1400,
     FGW_BLOCKAPI_LEAVES_MAX = 4096,
@@ -60,6 +60,14 @@ struct fgw_blockapi_block {
     struct fgw_bytes bytes;
 };
 
+/* What a store read for a reader. */
+struct fgw_blockapi_data {
+    uint64_t offset;       /* of the bytes in the blob */
+    uint32_t crc32c;       /* of the bytes; of a whole leaf the one it was stored with */
+    const uint8_t *digest; /* SHA-256 of the leaf they belong to; NULL in version 1 */
+    struct fgw_bytes bytes;
+};
+
 struct fgw_blockapi_answer {
     enum fgw_err err; /* of the request: the status translated */
     uint8_t store_id[16];
@@ -86,7 +94,10 @@ void fgw_blockapi_put_u64(struct fgw_buf *out, uint64_t value);
 /* The text is cut to 1,024 bytes. */
 void fgw_blockapi_put_answer(struct fgw_buf *out, const struct fgw_blockapi_answer *answer);
 void fgw_blockapi_put_health(struct fgw_buf *out, const struct fgw_blockapi_health *health);
-void fgw_blockapi_data_head(uint8_t out[FGW_BLOCKAPI_DATA_HEAD], uint64_t offset, uint32_t crc32c);
+/* What stands before the bytes; its size is what the version's frames have (at most the maximum). */
+size_t fgw_blockapi_data_head_size(uint8_t version);
+void fgw_blockapi_data_head(uint8_t version, const struct fgw_blockapi_data *data,
+                            uint8_t out[FGW_BLOCKAPI_DATA_HEAD_MAX]);
 
 /* -- decoding: takes from the front of *rest ---------------------------------------------------- */
 
@@ -100,8 +111,8 @@ enum fgw_err fgw_blockapi_take_u64(struct fgw_bytes *rest, uint64_t *out) FGW_MU
 /* All of the rest. */
 enum fgw_err fgw_blockapi_take_block(struct fgw_bytes *rest,
                                      struct fgw_blockapi_block *out) FGW_MUST_CHECK;
-enum fgw_err fgw_blockapi_take_data(struct fgw_bytes *rest, uint64_t *out_offset,
-                                    uint32_t *out_crc32c, struct fgw_bytes *out) FGW_MUST_CHECK;
+enum fgw_err fgw_blockapi_take_data(uint8_t version, struct fgw_bytes rest,
+                                    struct fgw_blockapi_data *out) FGW_MUST_CHECK;
 enum fgw_err fgw_blockapi_take_answer(struct fgw_bytes payload,
                                       struct fgw_blockapi_answer *out) FGW_MUST_CHECK;
 enum fgw_err fgw_blockapi_take_health(struct fgw_bytes extra,

@@ -29,6 +29,7 @@ static enum fgw_err open_blob(struct fgw_node_session *session, struct fgw_bytes
 struct leaf_frame {
     struct fgw_channel *channel;
     uint64_t offset;
+    uint8_t digest[FGW_SHA256_SIZE];
     size_t shown;
 };
 
@@ -37,22 +38,28 @@ static void show(void *context, const struct fgw_storage_place *leaf, size_t at,
 {
     struct leaf_frame *frame = context;
     if (at == 0) {
-        uint8_t head[FGW_BLOCKAPI_DATA_HEAD];
-        fgw_blockapi_data_head(head, frame->offset, leaf->crc32c);
-        fgw_channel_file_begin(frame->channel, FGW_BLOCKAPI_DATA, fgw_bytes(head, sizeof head),
-                               leaf->len);
+        uint8_t version = frame->channel->version;
+        uint8_t head[FGW_BLOCKAPI_DATA_HEAD_MAX];
+        struct fgw_blockapi_data data = {
+            .offset = frame->offset, .crc32c = leaf->crc32c, .digest = frame->digest};
+        fgw_blockapi_data_head(version, &data, head);
+        fgw_channel_file_begin(frame->channel, FGW_BLOCKAPI_DATA,
+                               fgw_bytes(head, fgw_blockapi_data_head_size(version)), leaf->len);
         frame->shown = 0;
     }
     fgw_channel_file_bytes(frame->channel, bytes);
     frame->shown += bytes.len;
 }
 
-static enum fgw_err send_memory(struct fgw_node_session *session, uint64_t offset,
+static enum fgw_err send_memory(struct fgw_node_session *session, const struct leaf_frame *frame,
                                 struct fgw_bytes bytes)
 {
-    uint8_t head[FGW_BLOCKAPI_DATA_HEAD];
-    fgw_blockapi_data_head(head, offset, fgw_crc32c(0, bytes));
-    struct fgw_bytes parts[] = {fgw_bytes(head, sizeof head), bytes};
+    uint8_t version = session->channel.version;
+    uint8_t head[FGW_BLOCKAPI_DATA_HEAD_MAX];
+    struct fgw_blockapi_data data = {
+        .offset = frame->offset, .crc32c = fgw_crc32c(0, bytes), .digest = frame->digest};
+    fgw_blockapi_data_head(version, &data, head);
+    struct fgw_bytes parts[] = {fgw_bytes(head, fgw_blockapi_data_head_size(version)), bytes};
     return fgw_channel_send(&session->channel, FGW_BLOCKAPI_DATA, parts, 2);
 }
 
@@ -62,13 +69,17 @@ static enum fgw_err send_run(struct fgw_node_session *session, struct fgw_storag
                              uint64_t offset, uint64_t len, struct fgw_storage_run *out_run,
                              enum fgw_err *out_sent)
 {
-    struct leaf_frame frame = {&session->channel, offset, 0};
+    struct leaf_frame frame = {.channel = &session->channel, .offset = offset};
     uint64_t left = fgw_storage_reader_size(reader) - offset;
     size_t want = len < RUN_BYTES ? (size_t)len : RUN_BYTES;
     bool whole = offset % RUN_BYTES == 0 && (len >= RUN_BYTES || len == left);
     bool from_file = whole && !fgw_conn_is_tls(session->conn);
+    enum fgw_err err = fgw_storage_reader_leaf(reader, offset / RUN_BYTES, frame.digest);
+    if (err != FGW_OK) {
+        return err;
+    }
     fgw_storage_reader_set_tap(reader, from_file ? show : NULL, &frame);
-    enum fgw_err err = fgw_storage_reader_next(reader, offset, want, !from_file, out_run);
+    err = fgw_storage_reader_next(reader, offset, want, !from_file, out_run);
     fgw_storage_reader_set_tap(reader, NULL, NULL);
     bool shown = err == FGW_OK && out_run->fd >= 0 && frame.shown == out_run->bytes.len;
     if (shown) {
@@ -79,7 +90,7 @@ static enum fgw_err send_run(struct fgw_node_session *session, struct fgw_storag
         err = fgw_storage_reader_next(reader, offset, want, true, out_run);
     }
     if (err == FGW_OK) {
-        *out_sent = send_memory(session, offset, out_run->bytes);
+        *out_sent = send_memory(session, &frame, out_run->bytes);
     }
     return err;
 }

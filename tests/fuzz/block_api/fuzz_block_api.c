@@ -2,6 +2,7 @@
  * the kind. What was decoded is encoded again and must be the same bytes. */
 #include "base/bytes.h"
 #include "base/check.h"
+#include "blockapi/channel.h"
 #include "blockapi/message.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -66,11 +67,14 @@ static void answer(struct fgw_bytes payload)
 
 static void chunk(struct fgw_bytes rest)
 {
-    uint64_t offset;
-    uint32_t crc32c;
-    struct fgw_bytes bytes;
-    if (fgw_blockapi_take_data(&rest, &offset, &crc32c, &bytes) == FGW_OK) {
-        FGW_CHECK(bytes.len > 0 && bytes.len == rest.len);
+    struct fgw_blockapi_data data;
+    for (uint8_t version = FGW_BLOCKAPI_VERSION_LOWEST; version <= FGW_BLOCKAPI_VERSION;
+         version++) {
+        size_t head = fgw_blockapi_data_head_size(version);
+        if (fgw_blockapi_take_data(version, rest, &data) == FGW_OK) {
+            FGW_CHECK(data.bytes.len > 0 && data.bytes.len + head == rest.len);
+            FGW_CHECK((data.digest == NULL) == (version == 1));
+        }
     }
 }
 

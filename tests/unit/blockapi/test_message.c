@@ -71,16 +71,13 @@ static void answers(void **state)
     }
 }
 
-static void blocks_and_data(void **state)
+static void blocks(void **state)
 {
     (void)state;
     struct fgw_buf buf;
     struct fgw_bytes bytes = FGW_LIT("block");
     struct fgw_cid cid = fgw_cid_of(FGW_CODEC_RAW, bytes);
     struct fgw_blockapi_block block;
-    uint8_t head[FGW_BLOCKAPI_DATA_HEAD];
-    uint64_t offset;
-    uint32_t crc;
     fgw_buf_init(&buf, 0);
     fgw_blockapi_put_block_head(&buf, &cid, 0x11223344);
     (void)fgw_buf_append(&buf, bytes);
@@ -92,16 +89,38 @@ static void blocks_and_data(void **state)
     buf.ptr[0] = 9; /* no CID of ours */
     rest = fgw_buf_bytes(&buf);
     assert_int_equal(fgw_blockapi_take_block(&rest, &block), FGW_ERR_PARSE);
-    fgw_buf_clear(&buf);
-    fgw_blockapi_data_head(head, 1ULL << 40, 5);
-    (void)fgw_buf_append(&buf, fgw_bytes(head, sizeof head));
-    rest = fgw_buf_bytes(&buf);
-    assert_int_equal(fgw_blockapi_take_data(&rest, &offset, &crc, &bytes), FGW_ERR_PARSE);
-    (void)fgw_buf_append_byte(&buf, 1);
-    rest = fgw_buf_bytes(&buf);
-    assert_int_equal(fgw_blockapi_take_data(&rest, &offset, &crc, &bytes), FGW_OK);
-    assert_true(offset == 1ULL << 40 && crc == 5 && bytes.len == 1);
     fgw_buf_deinit(&buf);
+}
+
+static void data_of_version(uint8_t version, size_t head_size)
+{
+    struct fgw_buf buf;
+    struct fgw_cid cid = fgw_cid_of(FGW_CODEC_RAW, FGW_LIT("leaf"));
+    struct fgw_blockapi_data sent = {
+        .offset = 1ULL << 40, .crc32c = 5, .digest = fgw_cid_digest(&cid)};
+    struct fgw_blockapi_data came;
+    uint8_t head[FGW_BLOCKAPI_DATA_HEAD_MAX];
+    fgw_buf_init(&buf, 0);
+    assert_int_equal(fgw_blockapi_data_head_size(version), head_size);
+    fgw_blockapi_data_head(version, &sent, head);
+    (void)fgw_buf_append(&buf, fgw_bytes(head, head_size));
+    assert_int_equal(fgw_blockapi_take_data(version, fgw_buf_bytes(&buf), &came), FGW_ERR_PARSE);
+    (void)fgw_buf_append_byte(&buf, 1);
+    assert_int_equal(fgw_blockapi_take_data(version, fgw_buf_bytes(&buf), &came), FGW_OK);
+    assert_true(came.offset == 1ULL << 40 && came.crc32c == 5 && came.bytes.len == 1);
+    if (version == 1) {
+        assert_null(came.digest);
+    } else {
+        assert_memory_equal(came.digest, fgw_cid_digest(&cid), FGW_SHA256_SIZE);
+    }
+    fgw_buf_deinit(&buf);
+}
+
+static void data_of_both_versions(void **state)
+{
+    (void)state;
+    data_of_version(1, 16);
+    data_of_version(2, 48);
 }
 
 int main(void)
@@ -109,7 +128,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(heads_and_owners),
         cmocka_unit_test(answers),
-        cmocka_unit_test(blocks_and_data),
+        cmocka_unit_test(blocks),
+        cmocka_unit_test(data_of_both_versions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,6 +12,7 @@
 #include "event/workers.h"
 #include "node/node.h"
 #include "storage/pending.h"
+#include "storage/storage_internal.h"
 
 enum { MIB = 1024 * 1024, NODES = 3 };
 
@@ -669,6 +670,57 @@ static void read_damaged(struct world *world)
     }
 }
 
+/* The node believes that the leaves of a blob of two stand in the other order. */
+static void swap_leaves(struct fgw_storage *storage, const struct fgw_cid *root)
+{
+    struct fgw_blob_row blob;
+    struct fgw_buf row;
+    struct fgw_error error;
+    struct fgw_row_key key = fgw_row_key_blob(fgw_cid_digest(root));
+    fgw_buf_init(&row, 0);
+    assert_int_equal(fgw_storage_index_get(storage, &key, &row), FGW_OK);
+    assert_int_equal(fgw_blob_row_decode(fgw_buf_bytes(&row), &blob), FGW_OK);
+    assert_int_equal(blob.leaves, 2);
+    key = fgw_row_key_slice(blob.list_id, FGW_LIST_LEAVES, 0);
+    fgw_buf_clear(&row);
+    assert_int_equal(fgw_storage_index_get(storage, &key, &row), FGW_OK);
+    assert_int_equal(row.len, 1 + 2 * FGW_SHA256_SIZE);
+    uint8_t first[FGW_SHA256_SIZE];
+    memcpy(first, row.ptr + 1, sizeof first);
+    memmove(row.ptr + 1, row.ptr + 1 + sizeof first, sizeof first);
+    memcpy(row.ptr + 1 + sizeof first, first, sizeof first);
+    struct fgw_kv_batch *batch = fgw_kv_batch_new(storage->kv);
+    fgw_kv_batch_put(batch, FGW_KV_BLOCKS, fgw_row_key_bytes(&key), fgw_buf_bytes(&row));
+    assert_int_equal(fgw_kv_batch_write(batch, false, &error), FGW_OK);
+    fgw_kv_batch_free(batch);
+    fgw_buf_deinit(&row);
+}
+
+static void read_mixed_up(struct world *world)
+{
+    enum { SIZE = 2 * MIB };
+    struct fgw_arena arena;
+    struct fgw_blob_staged staged;
+    struct fgw_replicated_stats stats;
+    uint8_t *body = make_body(SIZE);
+    struct fgw_bytes bytes = fgw_bytes(body, SIZE);
+    fgw_arena_init(&arena, 0);
+    assert_int_equal(stage(world, &arena, bytes, 150, &staged), FGW_OK);
+    unsigned first = staged.extent.root.bytes[FGW_CID_SIZE - 1] % 2 == 0 ? 0 : 1;
+    swap_leaves(world->nodes[first].fixture.storage, &staged.extent.root);
+    assert_int_equal(read_range(world, &staged.extent, bytes, 0, SIZE), FGW_OK);
+    fgw_blobs_replicated_stats(world->blobs, &stats);
+    assert_true(stats.read_failovers > 0);
+    fgw_arena_deinit(&arena);
+    fgw_xfree(body);
+}
+
+/* Blocks that are whole, but not those that were asked for. */
+static void other_blocks_are_not_taken(void **state)
+{
+    in_worker(*state, read_mixed_up);
+}
+
 static void a_damaged_block_is_mended_from_another_store(void **state)
 {
     in_worker(*state, read_damaged);
@@ -838,6 +890,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(late_commits_renew_their_holds, setup, teardown),
         cmocka_unit_test_setup_teardown(a_damaged_block_is_mended_from_another_store, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(other_blocks_are_not_taken, setup, teardown),
         cmocka_unit_test_setup_teardown(another_secret_opens_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(fenced_stores_acknowledge_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(copies_hold_and_releases_are_asked, setup, teardown),
