@@ -21,6 +21,7 @@
 #include "node/node.h"
 
 enum { RETRY_MS = 1000, PENDING_ASK_MAX_MS = 5 * 60 * 1000 };
+enum { CACHE_SHARE = 8 }; /* of FGW_MEMORY is for small blobs that other stores have */
 
 struct role {
     struct fgw_config config;
@@ -283,6 +284,7 @@ static void make_blobs(struct role *role)
                                            .remotes = role->remotes,
                                            .workers = workers,
                                            .storage = role->storage,
+                                           .cache_bytes = config->memory_bytes / CACHE_SHARE,
                                            .may_acknowledge = may_acknowledge,
                                            .local_context = role};
     role->blobs = fgw_blobs_replicated_new(&blobs);
@@ -478,6 +480,13 @@ static void write_metrics(void *context, struct fgw_buf *out)
                         blobs.copies_made);
     fgw_metrics_counter(out, "fgw_blobs_holds_confirmed_total",
                         "Holds that stores were told the name of.", blobs.confirmed);
+    fgw_metrics_counter(out, "fgw_blobs_cache_hits_total",
+                        "Reads of small blobs of other stores that were served from memory.",
+                        blobs.cache_hits);
+    fgw_metrics_counter(out, "fgw_blobs_cache_misses_total", "Reads of small blobs that were not.",
+                        blobs.cache_misses);
+    fgw_metrics_gauge(out, "fgw_blobs_cache_bytes", "Memory that small blobs take.",
+                      blobs.cache_bytes);
     fgw_metrics_counter(out, "fgw_blobs_read_failovers_total", "Reads that went on elsewhere.",
                         blobs.read_failovers);
     fgw_metrics_counter(out, "fgw_blobs_reads_hedged_total",

@@ -9,6 +9,7 @@
 
 #include "base/rng.h"
 #include "blobs/replicated_internal.h"
+#include "blobs/small_cache.h"
 #include "event/workers.h"
 #include "node/node.h"
 #include "storage/pending.h"
@@ -164,7 +165,7 @@ static void close_edge(void *arg, unsigned index)
     fgw_remotes_close_worker(world->remotes, index);
 }
 
-static int setup(void **state)
+static int set_up(void **state, uint64_t cache_bytes)
 {
     struct world *world = fgw_xcalloc(1, sizeof *world);
     world->workers = fgw_workers_start(1, NULL, NULL);
@@ -182,11 +183,23 @@ static int setup(void **state)
                                               .report = report,
                                               .stale = note_stale};
     world->remotes = fgw_remotes_new(1, &world->secret, 1);
-    struct fgw_replicated_options options = {
-        .placement = &world->placement, .remotes = world->remotes, .workers = 1};
+    struct fgw_replicated_options options = {.placement = &world->placement,
+                                             .remotes = world->remotes,
+                                             .workers = 1,
+                                             .cache_bytes = cache_bytes};
     world->blobs = fgw_blobs_replicated_new(&options);
     *state = world;
     return 0;
+}
+
+static int setup(void **state)
+{
+    return set_up(state, 0);
+}
+
+static int setup_with_cache(void **state)
+{
+    return set_up(state, 16 * MIB);
 }
 
 static int teardown(void **state)
@@ -670,6 +683,59 @@ static void read_damaged(struct world *world)
     }
 }
 
+/* -- small blobs in memory ------------------------------------------------------------------------ */
+
+enum { SMALL = 5000, TOO_LARGE = FGW_SMALL_CACHE_BLOB_MAX + 1 };
+
+struct kept_blob {
+    struct fgw_extent extent;
+    struct fgw_bytes body;
+};
+static struct kept_blob small_blob, large_blob;
+
+static void put_and_read(struct world *world, struct kept_blob *blob, size_t size, unsigned number)
+{
+    struct fgw_arena arena;
+    struct fgw_blob_staged staged;
+    fgw_arena_init(&arena, 0);
+    blob->body = fgw_bytes(make_body(size), size);
+    assert_int_equal(stage(world, &arena, blob->body, number, &staged), FGW_OK);
+    blob->extent = staged.extent;
+    assert_int_equal(read_range(world, &blob->extent, blob->body, 0, size), FGW_OK);
+    fgw_arena_deinit(&arena);
+}
+
+static void fill_cache(struct world *world)
+{
+    put_and_read(world, &small_blob, SMALL, 160);
+    put_and_read(world, &large_blob, TOO_LARGE, 161);
+}
+
+static void read_from_cache(struct world *world)
+{
+    struct fgw_replicated_stats stats;
+    assert_int_equal(read_range(world, &small_blob.extent, small_blob.body, 0, SMALL), FGW_OK);
+    assert_int_equal(read_range(world, &small_blob.extent, small_blob.body, 4000, 4001), FGW_OK);
+    assert_int_equal(read_range(world, &large_blob.extent, large_blob.body, 0, TOO_LARGE),
+                     FGW_ERR_UNAVAILABLE);
+    fgw_blobs_replicated_stats(world->blobs, &stats);
+    assert_int_equal(stats.cache_hits, 2);
+    assert_int_equal(stats.cache_misses, 1);
+    assert_true(stats.cache_bytes > SMALL && stats.cache_bytes < SMALL + 1000);
+}
+
+/* What was read once needs no store; larger blobs do. */
+static void small_blobs_are_kept(void **state)
+{
+    in_worker(*state, fill_cache);
+    for (unsigned i = 0; i < NODES; i++) {
+        kill_node(*state, i);
+    }
+    in_worker(*state, read_from_cache);
+    fgw_xfree((void *)small_blob.body.ptr);
+    fgw_xfree((void *)large_blob.body.ptr);
+}
+
 /* The node believes that the leaves of a blob of two stand in the other order. */
 static void swap_leaves(struct fgw_storage *storage, const struct fgw_cid *root)
 {
@@ -890,6 +956,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(late_commits_renew_their_holds, setup, teardown),
         cmocka_unit_test_setup_teardown(a_damaged_block_is_mended_from_another_store, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(small_blobs_are_kept, setup_with_cache, teardown),
         cmocka_unit_test_setup_teardown(other_blocks_are_not_taken, setup, teardown),
         cmocka_unit_test_setup_teardown(another_secret_opens_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(fenced_stores_acknowledge_nothing, setup, teardown),
