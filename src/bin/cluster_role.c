@@ -21,7 +21,6 @@
 #include "node/node.h"
 
 enum { RETRY_MS = 1000, PENDING_ASK_MAX_MS = 5 * 60 * 1000 };
-enum { CACHE_SHARE = 8 }; /* of FGW_MEMORY is for small blobs that other stores have */
 
 struct role {
     struct fgw_config config;
@@ -31,6 +30,7 @@ struct role {
     uint8_t cluster_id[FGW_CLUSTER_ID_SIZE];
     struct fgw_storage *storage;
     struct fgw_remotes *remotes;
+    struct fgw_small_cache *cache;
     struct fgw_cluster *cluster;
     struct fgw_blobs *blobs;
     struct fgw_database *database;
@@ -280,11 +280,12 @@ static void make_blobs(struct role *role)
     role->remotes = fgw_remotes_new(workers, role->secrets, config->cluster_secrets.count);
     cluster.remotes = role->remotes;
     role->cluster = fgw_cluster_new(&cluster);
+    role->cache = fgw_store_cache_new(config);
     struct fgw_replicated_options blobs = {.placement = fgw_cluster_placement(role->cluster),
                                            .remotes = role->remotes,
                                            .workers = workers,
                                            .storage = role->storage,
-                                           .cache_bytes = config->memory_bytes / CACHE_SHARE,
+                                           .cache = role->cache,
                                            .may_acknowledge = may_acknowledge,
                                            .local_context = role};
     role->blobs = fgw_blobs_replicated_new(&blobs);
@@ -480,13 +481,6 @@ static void write_metrics(void *context, struct fgw_buf *out)
                         blobs.copies_made);
     fgw_metrics_counter(out, "fgw_blobs_holds_confirmed_total",
                         "Holds that stores were told the name of.", blobs.confirmed);
-    fgw_metrics_counter(out, "fgw_blobs_cache_hits_total",
-                        "Reads of small blobs of other stores that were served from memory.",
-                        blobs.cache_hits);
-    fgw_metrics_counter(out, "fgw_blobs_cache_misses_total", "Reads of small blobs that were not.",
-                        blobs.cache_misses);
-    fgw_metrics_gauge(out, "fgw_blobs_cache_bytes", "Memory that small blobs take.",
-                      blobs.cache_bytes);
     fgw_metrics_counter(out, "fgw_blobs_read_failovers_total", "Reads that went on elsewhere.",
                         blobs.read_failovers);
     fgw_metrics_counter(out, "fgw_blobs_reads_hedged_total",
@@ -536,6 +530,7 @@ static int start_engine(struct role *role)
                                                .named = named_sets,
                                                .named_context = role};
     fgw_metrics_register(metrics, write_metrics, role);
+    fgw_metrics_register(metrics, fgw_store_write_cache_metrics, role->cache);
     if (role->storage != NULL) {
         fgw_metrics_register(metrics, fgw_store_write_metrics, role->storage);
         fgw_health_set_look(fgw_server_health(role->server), fgw_store_look, role->storage);
@@ -627,6 +622,7 @@ static void close_all(struct role *role)
     }
     fgw_database_close(role->database);
     fgw_blobs_replicated_free(role->blobs);
+    fgw_small_cache_free(role->cache);
     fgw_remotes_free(role->remotes);
     fgw_cluster_free(role->cluster);
     fgw_node_free(role->node);

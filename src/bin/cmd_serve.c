@@ -18,6 +18,7 @@ struct serve {
     struct fgw_server *server;
     struct fgw_storage *storage;
     struct fgw_piece_worker *pieces;
+    struct fgw_small_cache *cache;
     struct fgw_blobs *blobs;
     struct fgw_meta *meta;
     struct fgw_purger *purger;     /* of the embedded metadata */
@@ -106,7 +107,8 @@ static int open_metadata(struct serve *serve)
 {
     struct fgw_error error;
     fgw_error_init(&error);
-    serve->blobs = fgw_blobs_local_new(serve->storage);
+    serve->cache = fgw_store_cache_new(&serve->config);
+    serve->blobs = fgw_blobs_local_new(serve->storage, serve->cache);
     if (serve->config.meta != FGW_CONFIG_META_CQL) {
         serve->meta = fgw_meta_rocks_new(serve->storage);
         fgw_storage_start_care(serve->storage, blob_live, serve->meta);
@@ -181,6 +183,7 @@ static void close_all(struct serve *serve)
         serve->meta->ops->free(serve->meta);
     }
     fgw_blobs_local_free(serve->blobs);
+    fgw_small_cache_free(serve->cache);
     if (serve->storage != NULL) {
         fgw_storage_close(serve->storage);
     }

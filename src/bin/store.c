@@ -6,6 +6,8 @@
 
 #include "bin/server.h"
 
+enum { CACHE_SHARE = 8 };
+
 struct fgw_storage_options fgw_store_options(const struct fgw_config *config)
 {
     return (struct fgw_storage_options){
@@ -76,6 +78,22 @@ static void write_care_metrics(struct fgw_storage *storage, struct fgw_buf *out)
                         sweep.freed_total);
     fgw_metrics_gauge(out, "fgw_sweep_alarm",
                       "1 while nothing is freed before `fgw sweep --approve`.", sweep.alarm);
+}
+
+struct fgw_small_cache *fgw_store_cache_new(const struct fgw_config *config)
+{
+    return fgw_small_cache_new(config->memory_bytes / CACHE_SHARE);
+}
+
+void fgw_store_write_cache_metrics(void *context, struct fgw_buf *out)
+{
+    struct fgw_small_cache_stats stats;
+    fgw_small_cache_stats(context, &stats);
+    fgw_metrics_counter(out, "fgw_cache_hits_total", "Small blobs that were read from memory.",
+                        stats.hits);
+    fgw_metrics_counter(out, "fgw_cache_misses_total", "Small blobs that were not in memory.",
+                        stats.misses);
+    fgw_metrics_gauge(out, "fgw_cache_bytes", "Memory that small blobs take.", stats.bytes);
 }
 
 void fgw_store_write_metrics(void *context, struct fgw_buf *out)

@@ -5,6 +5,7 @@
 
 #include <jansson.h>
 
+#include "blobs/small_cache.h"
 #include "config/config.h"
 #include "console/health.h"
 #include "storage/storage.h"
@@ -22,6 +23,11 @@ void fgw_store_write_metrics(void *storage, struct fgw_buf *out);
 /* An fgw_health_look; context is the struct fgw_storage. Not ready: a store that takes no writes any
  * more after a failed one. One without room is ready: reads, lists and deletes go on. */
 void fgw_store_look(void *storage, struct fgw_health *health);
+
+/* Small blobs in an eighth of FGW_MEMORY; of a proxy too. */
+struct fgw_small_cache *fgw_store_cache_new(const struct fgw_config *config);
+/* An fgw_metrics_writer; context is the cache. */
+void fgw_store_write_cache_metrics(void *cache, struct fgw_buf *out);
 /* Adds groups, bytes and state to a status document. */
 void fgw_store_add_status(struct fgw_storage *storage, json_t *status);
 

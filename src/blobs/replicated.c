@@ -3,7 +3,6 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "blobs/small_cache.h"
 
 enum { RENEW_AFTER_MS = 3600 * 1000 };
 
@@ -300,7 +299,6 @@ struct fgw_blobs *fgw_blobs_replicated_new(const struct fgw_replicated_options *
     struct fgw_replicated *replicated = fgw_xcalloc(1, sizeof *replicated);
     replicated->base.ops = &OPS;
     replicated->options = *options;
-    replicated->cache = fgw_small_cache_new(options->cache_bytes);
     replicated->per_worker = fgw_xcalloc(options->workers, sizeof *replicated->per_worker);
     for (unsigned i = 0; i < options->workers; i++) {
         fgw_replicated_tell_init(&replicated->per_worker[i]);
@@ -320,11 +318,6 @@ void fgw_blobs_replicated_stats(struct fgw_blobs *blobs, struct fgw_replicated_s
         READ(reads_hedged),    READ(blocks_mended),
     };
 #undef READ
-    struct fgw_small_cache_stats cache;
-    fgw_small_cache_stats(replicated->cache, &cache);
-    out_stats->cache_hits = cache.hits;
-    out_stats->cache_misses = cache.misses;
-    out_stats->cache_bytes = cache.bytes;
 }
 
 void fgw_blobs_replicated_close_worker(struct fgw_blobs *blobs, unsigned index)
@@ -343,7 +336,6 @@ void fgw_blobs_replicated_free(struct fgw_blobs *blobs)
 {
     if (blobs != NULL) {
         struct fgw_replicated *replicated = fgw_replicated_of(blobs);
-        fgw_small_cache_free(replicated->cache);
         fgw_xfree(replicated->per_worker);
         fgw_xfree(replicated);
     }

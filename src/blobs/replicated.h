@@ -15,6 +15,7 @@
 #include "blobs/blobs.h"
 #include "blobs/placement.h"
 #include "blobs/remote.h"
+#include "blobs/small_cache.h"
 
 struct fgw_replicated_options {
     const struct fgw_placement *placement;
@@ -26,16 +27,15 @@ struct fgw_replicated_options {
     enum fgw_err (*may_acknowledge)(void *context);
     void *local_context;
     uint64_t
-        renew_after_ms;   /* age of the holders' last answer at which it is asked for again before
+        renew_after_ms; /* age of the holders' last answer at which it is asked for again before
                                 a commit; 0: 1 h */
-    uint64_t cache_bytes; /* for small blobs that other stores have; 0: none is kept */
+    struct fgw_small_cache *cache; /* outlives the result; NULL: nothing is kept */
 };
 
 struct fgw_replicated_stats {
     uint64_t writes, writes_failed, sets_replaced, members_failed, copies_missing;
     uint64_t reads, read_failovers, reads_failed, digests_checked, digests_wrong, hints_dropped,
         restages, confirmed, confirms_left, renewed, copies_made, reads_hedged, blocks_mended;
-    uint64_t cache_hits, cache_misses, cache_bytes;
 };
 
 /* Options are copied, what they point to outlives the result. */

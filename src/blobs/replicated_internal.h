@@ -44,7 +44,6 @@ void fgw_replicated_fiber_done(struct fgw_replicated_worker *worker);
 struct fgw_replicated {
     struct fgw_blobs base;
     struct fgw_replicated_options options;
-    struct fgw_small_cache *cache;
     struct fgw_replicated_worker *per_worker;
     struct {
         _Atomic uint64_t writes, writes_failed, sets_replaced, members_failed, copies_missing;

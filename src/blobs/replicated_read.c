@@ -5,7 +5,6 @@
  * (docs/decisions/0004-reads-through-an-edge.md). */
 #include "base/log.h"
 #include "blobs/replicated_internal.h"
-#include "blobs/small_cache.h"
 #include "cid/dag.h"
 
 enum {
@@ -82,21 +81,12 @@ struct fgw_blob_reader *fgw_replicated_read_over(struct fgw_replicated *replicat
     return reader;
 }
 
-static bool may_be_cached(const struct fgw_blob_reader *reader)
-{
-    return reader->replicated->options.cache_bytes > 0 &&
-           reader->extent.size <= FGW_SMALL_CACHE_BLOB_MAX &&
-           fgw_cid_codec(&reader->extent.root) == FGW_CODEC_RAW;
-}
-
 enum fgw_err fgw_replicated_read_open(struct fgw_blobs *blobs, const struct fgw_extent *extent,
                                       struct fgw_blob_reader **out_reader, struct fgw_error *error)
 {
     struct fgw_blob_reader *reader = new_reader(fgw_replicated_of(blobs), extent);
-    if (may_be_cached(reader)) {
-        reader->cached =
-            fgw_small_cache_take(reader->replicated->cache, fgw_cid_digest(&extent->root));
-    }
+    reader->cached =
+        fgw_small_cache_look(reader->replicated->options.cache, &extent->root, extent->size);
     if (reader->cached != NULL) {
         *out_reader = reader;
         return FGW_OK;
@@ -340,10 +330,6 @@ static enum fgw_err open_window(struct fgw_blob_reader *reader, uint64_t offset,
         reader->chunk = first.chunk;
         err = check_digest(reader, error);
     }
-    if (err == FGW_OK && reader->chunk.len == reader->extent.size && may_be_cached(reader)) {
-        fgw_small_cache_put(reader->replicated->cache, fgw_cid_digest(&reader->extent.root),
-                            reader->chunk);
-    }
     return err;
 }
 
@@ -417,9 +403,7 @@ enum fgw_err fgw_replicated_read_next(struct fgw_blob_reader *reader, uint64_t o
         return FGW_ERR_END;
     }
     if (reader->cached != NULL) {
-        struct fgw_bytes bytes = fgw_small_blob_bytes(reader->cached);
-        *out_run = (struct fgw_storage_run){.bytes = fgw_bytes_sub(bytes, offset, want), .fd = -1};
-        return FGW_OK;
+        return fgw_small_blob_run(reader->cached, offset, want, out_run);
     }
     for (;;) {
         struct fgw_error error;
@@ -431,6 +415,8 @@ enum fgw_err fgw_replicated_read_next(struct fgw_blob_reader *reader, uint64_t o
         if (err == FGW_OK) {
             reader->failures[reader->member.index] = 0;
             mend_damage(reader);
+            fgw_small_cache_offer(reader->replicated->options.cache, &reader->extent.root,
+                                  reader->extent.size, out_run->bytes);
             return FGW_OK;
         }
         if (err == FGW_ERR_CORRUPT) {

@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "base/list.h"
 
-enum { SHARDS = 16, CHAINS = 2048, ENTRY_COST = 128 };
+enum { SHARDS = 16, CHAINS = 2048, OFFERED = 4096, ENTRY_COST = 128 };
 
 struct fgw_small_blob {
     struct fgw_list chain;
@@ -23,6 +23,7 @@ struct shard {
     pthread_mutex_t mutex;
     struct fgw_list chains[CHAINS];
     struct fgw_list used;
+    uint64_t offered[OFFERED]; /* of digests that were not kept; a later one takes the place */
     uint64_t bytes;
     uint64_t hits, misses;
 };
@@ -57,9 +58,9 @@ static struct fgw_list *chain_of(struct shard *shard, const uint8_t *digest)
     return &shard->chains[fgw_get_u32le(digest + 1) % CHAINS];
 }
 
-static uint64_t cost_of(size_t len)
+static uint64_t cost_of(uint64_t len)
 {
-    return (uint64_t)len + ENTRY_COST;
+    return len + ENTRY_COST;
 }
 
 static struct fgw_small_blob *find(struct shard *shard, const uint8_t *digest)
@@ -107,9 +108,20 @@ void fgw_small_cache_stats(struct fgw_small_cache *cache, struct fgw_small_cache
     }
 }
 
-struct fgw_small_blob *fgw_small_cache_take(struct fgw_small_cache *cache,
-                                            const uint8_t digest[FGW_SHA256_SIZE])
+static bool is_of_interest(const struct fgw_small_cache *cache, const struct fgw_cid *root,
+                           uint64_t size)
 {
+    return cache != NULL && size <= FGW_SMALL_CACHE_BLOB_MAX &&
+           cost_of(size) <= cache->shard_max_bytes && fgw_cid_codec(root) == FGW_CODEC_RAW;
+}
+
+struct fgw_small_blob *fgw_small_cache_look(struct fgw_small_cache *cache,
+                                            const struct fgw_cid *root, uint64_t size)
+{
+    if (!is_of_interest(cache, root, size)) {
+        return NULL;
+    }
+    const uint8_t *digest = fgw_cid_digest(root);
     struct shard *shard = shard_of(cache, digest);
     (void)pthread_mutex_lock(&shard->mutex);
     struct fgw_small_blob *blob = find(shard, digest);
@@ -125,19 +137,31 @@ struct fgw_small_blob *fgw_small_cache_take(struct fgw_small_cache *cache,
     return blob;
 }
 
-void fgw_small_cache_put(struct fgw_small_cache *cache, const uint8_t digest[FGW_SHA256_SIZE],
-                         struct fgw_bytes bytes)
+/* The first time it is only remembered. */
+static bool offered_before(struct shard *shard, const uint8_t *digest)
 {
+    uint64_t *place = &shard->offered[fgw_get_u32le(digest + 5) % OFFERED];
+    uint64_t mark = fgw_get_u64le(digest + 9) | 1;
+    (void)pthread_mutex_lock(&shard->mutex);
+    bool before = *place == mark;
+    *place = mark;
+    (void)pthread_mutex_unlock(&shard->mutex);
+    return before;
+}
+
+void fgw_small_cache_offer(struct fgw_small_cache *cache, const struct fgw_cid *root, uint64_t size,
+                           struct fgw_bytes bytes)
+{
+    const uint8_t *digest = fgw_cid_digest(root);
     uint64_t cost = cost_of(bytes.len);
-    if (bytes.len > FGW_SMALL_CACHE_BLOB_MAX || cost > cache->shard_max_bytes) {
+    if (bytes.ptr == NULL || bytes.len != size || !is_of_interest(cache, root, size) ||
+        !offered_before(shard_of(cache, digest), digest)) {
         return;
     }
     struct fgw_small_blob *blob = fgw_xmalloc(sizeof *blob + bytes.len);
     *blob = (struct fgw_small_blob){.refs = 1, .len = bytes.len};
     memcpy(blob->digest, digest, sizeof blob->digest);
-    if (bytes.len > 0) {
-        memcpy(blob->bytes, bytes.ptr, bytes.len);
-    }
+    memcpy(blob->bytes, bytes.ptr, bytes.len);
     struct shard *shard = shard_of(cache, digest);
     (void)pthread_mutex_lock(&shard->mutex);
     bool there = find(shard, digest) != NULL;
@@ -155,9 +179,16 @@ void fgw_small_cache_put(struct fgw_small_cache *cache, const uint8_t digest[FGW
     }
 }
 
-struct fgw_bytes fgw_small_blob_bytes(const struct fgw_small_blob *blob)
+enum fgw_err fgw_small_blob_run(const struct fgw_small_blob *blob, uint64_t offset, size_t want,
+                                struct fgw_storage_run *out_run)
 {
-    return fgw_bytes(blob->bytes, blob->len);
+    if (offset >= blob->len) {
+        return FGW_ERR_END;
+    }
+    struct fgw_bytes all = fgw_bytes(blob->bytes, blob->len);
+    *out_run =
+        (struct fgw_storage_run){.bytes = fgw_bytes_sub(all, (size_t)offset, want), .fd = -1};
+    return FGW_OK;
 }
 
 void fgw_small_blob_give(struct fgw_small_blob *blob)

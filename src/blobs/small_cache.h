@@ -1,14 +1,17 @@
-/* small_cache.h: bytes of small blobs that came from other stores, kept by the digest of their only block.
+/* small_cache.h: bytes of small blobs that are read again and again, by the digest of their only block.
  *
  * What a digest names never changes, so an entry is right for ever; which digest a key has is still read
- * from the metadata by each request. Bounded in bytes, what was not used for the longest time goes first.
- * Any thread; in shards, whose mutexes are held for a look-up or an insertion.
+ * from the metadata by each request. Kept is what is read a second time before it is forgotten: reading
+ * many objects once neither costs anything nor drives others out. Bounded in bytes, what was not used
+ * for the longest time goes first. Any thread; in shards, whose mutexes are held for a look-up or an
+ * insertion.
  */
 #ifndef FGW_BLOBS_SMALL_CACHE_H
 #define FGW_BLOBS_SMALL_CACHE_H
 
 #include "base/bytes.h"
-#include "base/digest.h"
+#include "cid/cid.h"
+#include "storage/storage.h"
 
 enum { FGW_SMALL_CACHE_BLOB_MAX = 64 * 1024 }; /* larger ones are not worth the room */
 
@@ -24,14 +27,16 @@ struct fgw_small_cache *fgw_small_cache_new(uint64_t max_bytes);
 /* Takes NULL; all references have been given back. */
 void fgw_small_cache_free(struct fgw_small_cache *cache);
 void fgw_small_cache_stats(struct fgw_small_cache *cache, struct fgw_small_cache_stats *out_stats);
-/* A reference, to be given back; NULL: not there. */
-struct fgw_small_blob *fgw_small_cache_take(struct fgw_small_cache *cache,
-                                            const uint8_t digest[FGW_SHA256_SIZE]);
-/* Copies bytes that were checked; does nothing for what is there already or too large. */
-void fgw_small_cache_put(struct fgw_small_cache *cache, const uint8_t digest[FGW_SHA256_SIZE],
-                         struct fgw_bytes bytes);
-/* Valid until the reference is given back. */
-struct fgw_bytes fgw_small_blob_bytes(const struct fgw_small_blob *blob);
+/* A reference to the blob of that root, to be given back; NULL: not there. Takes cache NULL. */
+struct fgw_small_blob *fgw_small_cache_look(struct fgw_small_cache *cache,
+                                            const struct fgw_cid *root, uint64_t size);
+/* After a miss: bytes of the blob that were checked. They are copied if they are all of it, not too large,
+ * and were offered before. Takes cache NULL, and bytes without a pointer. */
+void fgw_small_cache_offer(struct fgw_small_cache *cache, const struct fgw_cid *root, uint64_t size,
+                           struct fgw_bytes bytes);
+/* At most `want` bytes at `offset`, valid until the reference is given back. FGW_ERR_END behind the last. */
+enum fgw_err fgw_small_blob_run(const struct fgw_small_blob *blob, uint64_t offset, size_t want,
+                                struct fgw_storage_run *out_run) FGW_MUST_CHECK;
 /* Takes NULL. */
 void fgw_small_blob_give(struct fgw_small_blob *blob);
 

@@ -3,7 +3,6 @@
 
 #include <pthread.h>
 
-#include "base/digest.h"
 #include "base/rng.h"
 #include "blobs/small_cache.h"
 
@@ -12,14 +11,14 @@ enum { MIB = 1024 * 1024, SIZE = 4096, MANY = 4000 };
 /* The blob of a number: its bytes tell it, its digest is theirs. */
 struct sample {
     uint8_t bytes[SIZE];
-    uint8_t digest[FGW_SHA256_SIZE];
+    struct fgw_cid root;
 };
 
 static struct fgw_bytes make_sample(unsigned number, struct sample *out)
 {
     memset(out->bytes, (int)(number % 251), SIZE);
     memcpy(out->bytes, &number, sizeof number);
-    fgw_sha256(fgw_bytes(out->bytes, SIZE), out->digest);
+    out->root = fgw_cid_of(FGW_CODEC_RAW, fgw_bytes(out->bytes, SIZE));
     return fgw_bytes(out->bytes, SIZE);
 }
 
@@ -27,19 +26,34 @@ static bool is_kept(struct fgw_small_cache *cache, unsigned number)
 {
     struct sample sample;
     struct fgw_bytes wanted = make_sample(number, &sample);
-    struct fgw_small_blob *blob = fgw_small_cache_take(cache, sample.digest);
+    struct fgw_small_blob *blob = fgw_small_cache_look(cache, &sample.root, SIZE);
     if (blob != NULL) {
-        assert_true(fgw_bytes_eq(fgw_small_blob_bytes(blob), wanted));
+        struct fgw_storage_run run;
+        assert_int_equal(fgw_small_blob_run(blob, 0, SIZE_MAX, &run), FGW_OK);
+        assert_true(fgw_bytes_eq(run.bytes, wanted));
     }
     fgw_small_blob_give(blob);
     return blob != NULL;
 }
 
-static void put(struct fgw_small_cache *cache, unsigned number)
+static void offer(struct fgw_small_cache *cache, unsigned number)
 {
     struct sample sample;
     struct fgw_bytes bytes = make_sample(number, &sample);
-    fgw_small_cache_put(cache, sample.digest, bytes);
+    fgw_small_cache_offer(cache, &sample.root, SIZE, bytes);
+}
+
+static void the_second_offer_is_taken(void **state)
+{
+    (void)state;
+    struct fgw_small_cache *cache = fgw_small_cache_new(2 * MIB);
+    offer(cache, 1);
+    assert_false(is_kept(cache, 1));
+    offer(cache, 2);
+    offer(cache, 1);
+    assert_true(is_kept(cache, 1));
+    assert_false(is_kept(cache, 2));
+    fgw_small_cache_free(cache);
 }
 
 static void what_was_used_last_stays(void **state)
@@ -48,8 +62,8 @@ static void what_was_used_last_stays(void **state)
     struct fgw_small_cache *cache = fgw_small_cache_new(2 * MIB);
     struct fgw_small_cache_stats stats;
     for (unsigned i = 0; i < MANY; i++) {
-        put(cache, i);
-        put(cache, i);
+        offer(cache, i);
+        offer(cache, i);
         assert_true(is_kept(cache, 0)); /* used all the time */
     }
     fgw_small_cache_stats(cache, &stats);
@@ -61,28 +75,43 @@ static void what_was_used_last_stays(void **state)
     fgw_small_cache_free(cache);
 }
 
-static void bounds(void **state)
+static struct fgw_small_blob *offer_twice(struct fgw_small_cache *cache, const struct fgw_cid *root,
+                                          uint64_t size, struct fgw_bytes bytes)
+{
+    fgw_small_cache_offer(cache, root, size, bytes);
+    fgw_small_cache_offer(cache, root, size, bytes);
+    return fgw_small_cache_look(cache, root, size);
+}
+
+static void what_is_not_kept(void **state)
 {
     (void)state;
     static uint8_t body[FGW_SMALL_CACHE_BLOB_MAX + 1];
+    struct fgw_bytes bytes = fgw_bytes(body, 100);
+    struct fgw_cid root = fgw_cid_of(FGW_CODEC_RAW, bytes);
+    struct fgw_cid tree = fgw_cid_make(FGW_CODEC_DAG_PB, fgw_cid_digest(&root));
     struct fgw_small_cache *none = fgw_small_cache_new(0);
     struct fgw_small_cache *cache = fgw_small_cache_new(64 * MIB);
-    uint8_t digest[FGW_SHA256_SIZE] = {1};
-    fgw_small_cache_put(none, digest, fgw_bytes(body, 1));
-    assert_null(fgw_small_cache_take(none, digest));
-    fgw_small_cache_put(cache, digest, fgw_bytes(body, sizeof body));
-    assert_null(fgw_small_cache_take(cache, digest));
-    fgw_small_cache_put(cache, digest, fgw_bytes(NULL, 0));
-    struct fgw_small_blob *blob = fgw_small_cache_take(cache, digest);
-    assert_non_null(blob);
-    assert_int_equal(fgw_small_blob_bytes(blob).len, 0);
-    /* a reference outlives the cache */
-    fgw_small_cache_free(cache);
-    assert_int_equal(fgw_small_blob_bytes(blob).len, 0);
-    fgw_small_blob_give(blob);
-    fgw_small_blob_give(NULL);
+    assert_null(offer_twice(NULL, &root, 100, bytes));
+    assert_null(offer_twice(none, &root, 100, bytes));
+    assert_null(offer_twice(cache, &root, sizeof body, fgw_bytes(body, sizeof body)));
+    assert_null(offer_twice(cache, &root, 101, bytes));                /* a part */
+    assert_null(offer_twice(cache, &root, 100, fgw_bytes(NULL, 100))); /* of a file */
+    assert_null(offer_twice(cache, &tree, 100, bytes));
     fgw_small_cache_free(none);
     fgw_small_cache_free(NULL);
+    /* a reference outlives the cache */
+    struct fgw_small_blob *blob = offer_twice(cache, &root, 100, bytes);
+    struct fgw_storage_run run;
+    assert_non_null(blob);
+    fgw_small_cache_free(cache);
+    assert_int_equal(fgw_small_blob_run(blob, 90, 5, &run), FGW_OK);
+    assert_true(run.bytes.len == 5 && run.fd == -1);
+    assert_int_equal(fgw_small_blob_run(blob, 90, 50, &run), FGW_OK);
+    assert_int_equal(run.bytes.len, 10);
+    assert_int_equal(fgw_small_blob_run(blob, 100, 1, &run), FGW_ERR_END);
+    fgw_small_blob_give(blob);
+    fgw_small_blob_give(NULL);
 }
 
 static void *use(void *arg)
@@ -91,7 +120,7 @@ static void *use(void *arg)
     for (unsigned i = 0; i < MANY; i++) {
         unsigned number = (unsigned)fgw_rng_below(1000);
         if (!is_kept(cache, number)) {
-            put(cache, number);
+            offer(cache, number);
         }
     }
     return NULL;
@@ -119,7 +148,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_used_last_stays),
-        cmocka_unit_test(bounds),
+        cmocka_unit_test(what_is_not_kept),
+        cmocka_unit_test(the_second_offer_is_taken),
         cmocka_unit_test(threads_share_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
