@@ -322,37 +322,27 @@ static void keep_fresh(void *arg)
     fgw_wait_signal(&cluster->ended);
 }
 
-/* A store that was taken anew has not been heard of since: what is known is what it said before, that
- * it is full for instance. */
-static bool any_unheard(struct fgw_cluster *cluster)
+/* While sets change the members are asked more often how far they are. A proxy does not act upon what
+ * stores say, but for their free space: it reads rarely unless somebody wants to see it, or a store
+ * has news: one that was taken anew has not been heard of since, and what is known is what it said
+ * before, that it is full for instance. */
+static uint64_t look_again_ms(struct fgw_cluster *cluster)
 {
+    bool changing = false;
     bool unheard = false;
+    uint64_t now_ms = fgw_clock_boot_ms();
     (void)pthread_mutex_lock(&cluster->guarded.mutex);
     const struct cluster_map *map = &cluster->guarded.map;
     for (size_t i = 0; i < map->store_count && !unheard; i++) {
         unheard = map->stores[i].state == CLUSTER_ACTIVE && map->stores[i].beat == 0;
     }
-    (void)pthread_mutex_unlock(&cluster->guarded.mutex);
-    return unheard;
-}
-
-/* While sets change the members are asked more often how far they are. A proxy does not act upon what
- * stores say, but for their free space: it reads rarely unless somebody wants to see it, or a store
- * has news. */
-static uint64_t look_again_ms(struct fgw_cluster *cluster)
-{
-    bool changing = false;
-    uint64_t now_ms = fgw_clock_boot_ms();
-    if (cluster->options.storage == NULL && now_ms - cluster->told_ms > WATCHED_MS &&
-        !any_unheard(cluster)) {
-        return now_ms + LOOK_RARELY_MS;
-    }
-    (void)pthread_mutex_lock(&cluster->guarded.mutex);
-    for (size_t i = 0; i < cluster->guarded.map.set_count && !changing; i++) {
-        changing = cluster->guarded.map.sets[i].joining > 0;
+    for (size_t i = 0; i < map->set_count && !changing; i++) {
+        changing = map->sets[i].joining > 0;
     }
     (void)pthread_mutex_unlock(&cluster->guarded.mutex);
-    return now_ms + (changing ? LOOK_CHANGING_MS : FGW_CLUSTER_BEAT_MS);
+    bool rarely =
+        cluster->options.storage == NULL && !unheard && now_ms - cluster->told_ms > WATCHED_MS;
+    return now_ms + (rarely ? LOOK_RARELY_MS : changing ? LOOK_CHANGING_MS : FGW_CLUSTER_BEAT_MS);
 }
 
 /* Reads what all stores say; a storage node acts upon it. */

@@ -72,19 +72,27 @@ static enum fgw_err read_outside(struct fgw_cluster *cluster, uint64_t set,
     return err;
 }
 
-static enum fgw_err hand_over(struct fgw_cluster *cluster, const struct fgw_storage_hold_seen *hold,
-                              const struct fgw_cluster_named *named, uint64_t *epochs,
-                              struct fgw_error *error)
+/* For each set that is named: we are outside, and its members have the blob of `hold`; or, hold NULL, it is
+ * as it was then. epochs: those read, or those that were. */
+static enum fgw_err check_sets(struct fgw_cluster *cluster,
+                               const struct fgw_storage_hold_seen *hold,
+                               const struct fgw_cluster_named *named, uint64_t *epochs,
+                               struct fgw_error *error)
 {
     enum fgw_err err = FGW_OK;
     for (unsigned i = 0; i < named->count && err == FGW_OK; i++) {
         struct cluster_set_row row;
         err = read_outside(cluster, named->sets[i], &row, error);
-        if (err == FGW_OK) {
+        if (err != FGW_OK) {
+            break;
+        }
+        if (hold != NULL) {
             epochs[i] = row.epoch;
             err = members_have(cluster, hold, &row, error);
-            cluster_set_deinit(&row);
+        } else {
+            err = row.epoch == epochs[i] ? FGW_OK : FGW_ERR_CANCELLED;
         }
+        cluster_set_deinit(&row);
     }
     return err;
 }
@@ -93,24 +101,8 @@ enum fgw_err fgw_cluster_hand_over(struct fgw_cluster *cluster,
                                    const struct fgw_storage_hold_seen *hold,
                                    const struct fgw_cluster_named *named, struct fgw_error *error)
 {
-    uint64_t epochs[FGW_COUNT_OF(named->sets)];
-    return hand_over(cluster, hold, named, epochs, error);
-}
-
-static enum fgw_err still_outside(struct fgw_cluster *cluster,
-                                  const struct fgw_cluster_named *named, const uint64_t *epochs,
-                                  struct fgw_error *error)
-{
-    enum fgw_err err = FGW_OK;
-    for (unsigned i = 0; i < named->count && err == FGW_OK; i++) {
-        struct cluster_set_row row;
-        err = read_outside(cluster, named->sets[i], &row, error);
-        if (err == FGW_OK) {
-            err = row.epoch == epochs[i] ? FGW_OK : FGW_ERR_CANCELLED;
-            cluster_set_deinit(&row);
-        }
-    }
-    return err;
+    uint64_t epochs[FGW_COUNT_OF(named->sets)] = {0};
+    return check_sets(cluster, hold, named, epochs, error);
 }
 
 struct ending {
@@ -132,11 +124,11 @@ static enum fgw_err end_hold(struct fgw_storage_op *op, struct fgw_storage_txn *
 enum fgw_err cluster_drop(struct fgw_cluster *cluster, const struct fgw_storage_hold_seen *hold,
                           const struct fgw_cluster_named *named, struct fgw_error *error)
 {
-    uint64_t epochs[FGW_COUNT_OF(named->sets)];
-    enum fgw_err err = hand_over(cluster, hold, named, epochs, error);
+    uint64_t epochs[FGW_COUNT_OF(named->sets)] = {0};
+    enum fgw_err err = check_sets(cluster, hold, named, epochs, error);
     struct ending ending = {hold, fgw_clock_boot_ms()};
     if (err == FGW_OK) {
-        err = still_outside(cluster, named, epochs, error);
+        err = check_sets(cluster, NULL, named, epochs, error);
     }
     if (err == FGW_OK) {
         struct fgw_storage_op op = {

@@ -76,11 +76,11 @@ static void find_jobs(struct fgw_cluster *cluster, struct pass *pass)
     struct cluster_map map;
     cluster_map_copy(cluster, &map);
     *pass = (struct pass){.cluster = cluster};
-    pass->jobs = fgw_xcalloc(map.set_count + 1, sizeof *pass->jobs);
     for (size_t i = 0; i < map.set_count; i++) {
         const struct cluster_set *set = &map.sets[i];
         if (set->joining > 0 && is_member(cluster, &map, set) &&
             !is_done(cluster, set->id, set->epoch)) {
+            pass->jobs = fgw_xrealloc(pass->jobs, (pass->job_count + 1) * sizeof *pass->jobs);
             take_job(&map, set, &pass->jobs[pass->job_count++]);
         }
     }

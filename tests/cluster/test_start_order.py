@@ -62,14 +62,19 @@ def check_log(member):
     assert said["engine"].startswith("good again after"), member.log_tail(60)
 
 
+def start_first(cluster, member):
+    """What it waits for one after the other, until the tables are there."""
+    member.start()
+    waits_for(member, "database", "127.0.0.1")
+    cluster.gate.open()
+    waits_for(member, "migrations", "db-init")
+    refuses(member)
+    cluster.lay_out()
+
+
 def test_the_proxy_is_first(asleep, rng):
     proxy, node = asleep.proxies[0], asleep.nodes[0]
-    proxy.start()
-    waits_for(proxy, "database", "127.0.0.1")
-    asleep.gate.open()
-    waits_for(proxy, "migrations", "db-init")
-    refuses(proxy)
-    asleep.lay_out()
+    start_first(asleep, proxy)
     waits_for(proxy, "stores", "no storage node has joined the cluster yet")
     node.start()
     body = rng.randbytes(100_000)
@@ -83,12 +88,7 @@ def test_the_proxy_is_first(asleep, rng):
 
 def test_the_node_is_first(asleep):
     proxy, node = asleep.proxies[0], asleep.nodes[0]
-    node.start()
-    waits_for(node, "database", "127.0.0.1")
-    asleep.gate.open()
-    waits_for(node, "migrations", "db-init")
-    refuses(node)
-    asleep.lay_out()
+    start_first(asleep, node)
     node.wait_ready(LIMIT_S)
     # with nobody to talk to it serves by itself
     wait_for(lambda: node.request("PUT", "/bucket").status == 200, LIMIT_S, "a bucket")
