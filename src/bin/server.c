@@ -495,6 +495,12 @@ static void add_status(void *context, json_t *status)
     server->role_status(server->role_context, status);
 }
 
+/* docs/guide/database.md; 0: names are not in a database. */
+static uint64_t database_wait_ms(const struct fgw_config *config)
+{
+    return config->meta == FGW_CONFIG_META_CQL ? 2 * (uint64_t)config->cql_timeout_ms : 0;
+}
+
 static struct fgw_s3 *new_engine(struct fgw_server *server, const struct fgw_server_engine *engine)
 {
     const struct fgw_config *config = server->config;
@@ -510,8 +516,7 @@ static struct fgw_s3 *new_engine(struct fgw_server *server, const struct fgw_ser
         .strict_aws = config->s3_strict_aws,
         .root_access_key = engine->root_access_key,
         .root_secret_key = engine->root_secret_key,
-        .database_wait_ms =
-            config->meta == FGW_CONFIG_META_CQL ? 2 * (uint64_t)config->cql_timeout_ms : 0,
+        .database_wait_ms = database_wait_ms(config),
         .internal = answer_internal,
         .internal_context = server,
         .done = on_done,
@@ -534,6 +539,7 @@ int fgw_server_start_engine(struct fgw_server *server, const struct fgw_server_e
                                        .root_access_key = engine->root_access_key,
                                        .root_secret_key = engine->root_secret_key,
                                        .region = server->config->region,
+                                       .database_wait_ms = database_wait_ms(server->config),
                                        .status = add_status,
                                        .status_context = server,
                                        .nodes = engine->nodes,

@@ -116,8 +116,7 @@ struct fgw_remote_reader {
     uint64_t left;
     bool in_order; /* the closing answer came */
     /* of the frame that comes in, or came last */
-    bool
-        hashed; /* a whole leaf from a store that does not tell digests; else its CRC32C is computed */
+    bool hashed; /* a whole leaf of a store of version 1; else its CRC32C is computed */
     bool has_digest;
     uint32_t crc32c;
     struct fgw_digest sha256;

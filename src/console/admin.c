@@ -11,6 +11,7 @@
 #include "base/rng.h"
 #include "base/timefmt.h"
 #include "console/admin_storage.h"
+#include "event/fiber.h"
 #include "s3/names.h"
 #include "s3/usage.h"
 
@@ -674,6 +675,9 @@ int fgw_admin_execute(struct fgw_admin *admin, const char *method, struct fgw_by
     int status = 404;
     fgw_arena_init(&call.arena, 0);
     fgw_error_init(&call.error);
+    if (admin->database_wait_ms > 0 && strcmp(method, "GET") != 0) {
+        fgw_fiber_set_patience(admin->database_wait_ms);
+    }
     if (!fgw_bytes_starts_with(path, FGW_LIT("/admin/"))) {
         status = refuse(&call, 404, "NotFound", "calls begin with /admin/");
     } else {
@@ -687,6 +691,9 @@ int fgw_admin_execute(struct fgw_admin *admin, const char *method, struct fgw_by
         } else {
             status = dispatch(&call, method, kind, item ? name : fgw_bytes(NULL, 0), rest);
         }
+    }
+    if (admin->database_wait_ms > 0) {
+        fgw_fiber_set_patience(UINT64_MAX);
     }
     fgw_arena_deinit(&call.arena);
     *out_answer = call.answer == NULL ? json_object() : call.answer;

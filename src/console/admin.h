@@ -62,6 +62,7 @@ struct fgw_admin {
     const char *root_access_key; /* cannot be given to a user */
     const char *root_secret_key; /* only where requests are signed (api.h); else NULL */
     const char *region;
+    uint64_t database_wait_ms;   /* as of struct fgw_s3_options, for calls that change something */
     fgw_admin_status_fn *status; /* may be NULL */
     void *status_context;
     fgw_admin_nodes_fn *nodes; /* NULL: no cluster */
