@@ -45,27 +45,6 @@ def connect(address, *arguments, timeout_ms=4000):
     return json.loads(run(address, "connect", "--timeout-ms", timeout_ms, *arguments))
 
 
-class DurableCassandra(cassandra_server.Cassandra):
-    """Periodic syncs lose what was acknowledged in the last 100 ms before a kill: the replay stops
-    at the last marker. To hold the client to account, the server must keep its own word."""
-
-    def _write_configuration(self):
-        super()._write_configuration()
-        path = self.folder / "conf" / "cassandra.yaml"
-        yaml = path.read_text().replace("commitlog_sync: periodic", "commitlog_sync: batch")
-        path.write_text("\n".join(line for line in yaml.splitlines()
-                                  if not line.startswith("commitlog_sync_period")) + "\n")
-
-
-@pytest.fixture(scope="module")
-def own_database(tmp_path_factory):
-    reason = cassandra_server.unavailable_reason()
-    if reason is not None:
-        pytest.skip(reason)
-    with DurableCassandra(tmp_path_factory.mktemp("cassandra")) as server:
-        yield server
-
-
 @pytest.mark.parametrize("scenario", ["types", "lwt", "paging", "batch", "alter", "errors",
                                       "pin", "patience"])
 def test_scenario(cassandra, scenario):

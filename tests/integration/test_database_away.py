@@ -8,23 +8,12 @@ import time
 
 import pytest
 
-import cassandra_server
 import fgw_server
 import sigv4
 import ycql_proxy
-from test_cql_client import DurableCassandra
 
 pytestmark = pytest.mark.slow
 BUCKET = "bucket"
-
-
-@pytest.fixture(scope="module")
-def own_database(tmp_path_factory):
-    reason = cassandra_server.unavailable_reason()
-    if reason is not None:
-        pytest.skip(reason)
-    with DurableCassandra(tmp_path_factory.mktemp("cassandra")) as server:
-        yield server
 
 
 def serving(address, folder, **settings):

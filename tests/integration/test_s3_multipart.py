@@ -793,14 +793,20 @@ def slow_server(server_factory, tmp_path, form):
     server.hold.unlink(missing_ok=True)
 
 
-@pytest.mark.slow
-def test_slow_complete_keeps_the_connection_alive(slow_server):
-    client = slow_server.client()
+def upload_to_complete(server):
+    """A client, an upload of one part, and what completes it."""
+    client = server.client()
     client.create_bucket(Bucket="bucket")
     made = Upload(client, "bucket")
     etag = made.part(1, b"data")["ETag"].strip('"')
     document = (f"<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>{etag}</ETag>"
                 "</Part></CompleteMultipartUpload>").encode()
+    return client, made, document
+
+
+@pytest.mark.slow
+def test_slow_complete_keeps_the_connection_alive(slow_server):
+    client, made, document = upload_to_complete(slow_server)
     slow_server.hold.touch()
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         started = time.monotonic()
@@ -824,12 +830,7 @@ def test_slow_complete_keeps_the_connection_alive(slow_server):
 
 @pytest.mark.slow
 def test_slow_complete_can_still_fail(slow_server):
-    client = slow_server.client()
-    client.create_bucket(Bucket="bucket")
-    made = Upload(client, "bucket")
-    etag = made.part(1, b"data")["ETag"].strip('"')
-    document = (f"<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>{etag}</ETag>"
-                "</Part></CompleteMultipartUpload>").encode()
+    client, made, document = upload_to_complete(slow_server)
     slow_server.hold.touch()
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         # the first sync holds up the committer, so that Complete is judged behind the PUT

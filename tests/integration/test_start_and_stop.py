@@ -1,4 +1,5 @@
 """Starts that must not succeed, and how a process ends: exit codes, texts, nothing touched."""
+import contextlib
 import os
 import pathlib
 import signal
@@ -177,8 +178,9 @@ def test_signal_ends_with_0(server_factory, sign):
     server.process.check_log()
 
 
-def test_request_in_flight_is_finished(server_factory):
-    server = server_factory()
+@contextlib.contextmanager
+def stopped_in_the_middle(server):
+    """A connection with half of a PUT on its way and the rest of it; SIGTERM was sent."""
     server.client().create_bucket(Bucket="in-flight")
     request = sigv4.request_bytes(server.signer(), "PUT", "/in-flight/k", server.netloc,
                                   body=b"x" * 1000)
@@ -187,22 +189,21 @@ def test_request_in_flight_is_finished(server_factory):
         time.sleep(0.3)
         server.process.send_signal(signal.SIGTERM)
         time.sleep(0.3)
+        yield connection, request[-500:]
+
+
+def test_request_in_flight_is_finished(server_factory):
+    server = server_factory()
+    with stopped_in_the_middle(server) as (connection, rest):
         assert server.running(), "it waits for the request"
-        connection.send(request[-500:])
+        connection.send(rest)
         assert connection.answer("PUT").status == 200
     assert server.process.process.wait(STOP_LIMIT_S) == 0
 
 
 def test_second_signal_ends_at_once(server_factory):
     server = server_factory()
-    server.client().create_bucket(Bucket="in-flight")
-    request = sigv4.request_bytes(server.signer(), "PUT", "/in-flight/k", server.netloc,
-                                  body=b"x" * 1000)
-    with server.connect() as connection:
-        connection.send(request[:-500])
-        time.sleep(0.3)
-        server.process.send_signal(signal.SIGTERM)
-        time.sleep(0.3)
+    with stopped_in_the_middle(server):
         server.process.send_signal(signal.SIGTERM)
         started = time.monotonic()
         server.process.process.wait(STOP_LIMIT_S)

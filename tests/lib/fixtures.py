@@ -7,6 +7,7 @@ bucket          a new bucket of `server`, emptied and removed afterwards
 new_bucket      new_bucket(**create_bucket arguments) -> name; any number
 raw             raw(method, target, headers, body, ...) -> one signed request to `server`
 cassandra       the database of the run (cassandra_fixture.Database)
+own_database    a Cassandra of the module's own, durable
 keyspace        a fresh keyspace in it
 rng             random.Random of this test, from FGW_TEST_SEED
 
@@ -119,6 +120,16 @@ def cassandra(run_folder):
     database = cassandra_fixture.Database(address)
     yield database
     database.close()
+
+
+@pytest.fixture(scope="module")
+def own_database(tmp_path_factory):
+    """To be stopped and killed: what it acknowledges is on its disk."""
+    reason = cassandra_server.unavailable_reason()
+    if reason is not None:
+        pytest.skip(reason)
+    with cassandra_server.Cassandra(tmp_path_factory.mktemp("cassandra"), durable=True) as server:
+        yield server
 
 
 @pytest.fixture
