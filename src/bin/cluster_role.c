@@ -280,15 +280,15 @@ static void make_blobs(struct role *role)
     role->remotes = fgw_remotes_new(workers, role->secrets, config->cluster_secrets.count);
     cluster.remotes = role->remotes;
     role->cluster = fgw_cluster_new(&cluster);
-    role->cache = fgw_store_cache_new(config);
     struct fgw_replicated_options blobs = {.placement = fgw_cluster_placement(role->cluster),
                                            .remotes = role->remotes,
                                            .workers = workers,
                                            .storage = role->storage,
-                                           .cache = role->cache,
                                            .may_acknowledge = may_acknowledge,
                                            .local_context = role};
     role->blobs = fgw_blobs_replicated_new(&blobs);
+    role->cache = fgw_store_cache_new(config);
+    role->blobs->cache = role->cache;
 }
 
 static int open_database(struct role *role)

@@ -1,6 +1,8 @@
 /* blobs.c: calls that find their store through the handle; see blobs.h. */
 #include "blobs/blobs.h"
 
+#include "blobs/small_cache.h"
+
 enum fgw_err fgw_blob_stage_write(struct fgw_blob_stage *stage, struct fgw_bytes bytes)
 {
     return ((struct fgw_blob_handle *)stage)->ops->stage_write(stage, bytes);
@@ -22,6 +24,14 @@ void fgw_blob_stage_abort(struct fgw_blob_stage *stage)
     if (stage != NULL) {
         ((struct fgw_blob_handle *)stage)->ops->stage_abort(stage);
     }
+}
+
+enum fgw_err fgw_blob_read_open(struct fgw_blobs *blobs, const struct fgw_extent *extent,
+                                struct fgw_blob_reader **out_reader, struct fgw_error *error)
+{
+    return fgw_small_cache_takes(blobs->cache, &extent->root, extent->size)
+               ? fgw_small_read_open(blobs, extent, out_reader, error)
+               : blobs->ops->read_open(blobs, extent, out_reader, error);
 }
 
 enum fgw_err fgw_blob_read_next(struct fgw_blob_reader *reader, uint64_t offset, size_t want,

@@ -76,6 +76,8 @@ struct fgw_blobs_ops {
 /* First member of every store; src/blobs/{local,remote,replicated}.h make them. */
 struct fgw_blobs {
     const struct fgw_blobs_ops *ops;
+    struct fgw_small_cache
+        *cache; /* set before the first request; NULL: small blobs are not kept */
 };
 
 /* Errors of staging: NOSPACE (507), UNAVAILABLE (too few stores), IO. */
@@ -133,13 +135,9 @@ static inline void fgw_blob_release(struct fgw_blobs *blobs, const struct fgw_st
 }
 
 /* Reading one extent: runs as of fgw_storage_reader_next. */
-static inline enum fgw_err fgw_blob_read_open(struct fgw_blobs *blobs,
-                                              const struct fgw_extent *extent,
-                                              struct fgw_blob_reader **out_reader,
-                                              struct fgw_error *error)
-{
-    return blobs->ops->read_open(blobs, extent, out_reader, error);
-}
+enum fgw_err fgw_blob_read_open(struct fgw_blobs *blobs, const struct fgw_extent *extent,
+                                struct fgw_blob_reader **out_reader,
+                                struct fgw_error *error) FGW_MUST_CHECK;
 enum fgw_err fgw_blob_read_next(struct fgw_blob_reader *reader, uint64_t offset, size_t want,
                                 bool prefer_memory, struct fgw_storage_run *out_run) FGW_MUST_CHECK;
 /* SHA-256 of leaf number `leaf` (of 1 MiB each but the last), as the blob's root proves it.

@@ -17,7 +17,6 @@ enum { HASH_STEP = 64 * 1024, FIRST_BUFFER = 16 * 1024, SPARE_MAX = 8 };
 struct local {
     struct fgw_blobs base;
     struct fgw_storage *storage;
-    struct fgw_small_cache *cache;
     /* Memory of whole leaves, kept: else each body's leaf is given back to the system and faulted in
      * again page by page. */
     struct {
@@ -384,70 +383,43 @@ static void release(struct fgw_blobs *blobs, const struct fgw_storage_owner *own
 
 struct fgw_blob_reader {
     struct fgw_blob_handle handle; /* first */
-    struct local *local;
-    struct fgw_extent extent;
-    struct fgw_storage_reader *reader; /* NULL while `cached` has all of it */
-    struct fgw_small_blob *cached;
+    struct fgw_storage_reader *reader;
 };
-
-static enum fgw_err open_stored(struct fgw_blob_reader *blob)
-{
-    const struct fgw_extent *extent = &blob->extent;
-    enum fgw_err err =
-        fgw_storage_reader_open(blob->local->storage, &extent->root, &extent->first, &blob->reader);
-    if (err == FGW_OK && fgw_storage_reader_size(blob->reader) != extent->size) {
-        fgw_storage_reader_close(blob->reader);
-        err = FGW_ERR_CORRUPT;
-    }
-    return err;
-}
 
 static enum fgw_err read_open(struct fgw_blobs *blobs, const struct fgw_extent *extent,
                               struct fgw_blob_reader **out_reader, struct fgw_error *error)
 {
-    struct local *local = local_of(blobs);
-    struct fgw_blob_reader blob = {{blobs->ops}, local, *extent, NULL, NULL};
-    blob.cached = fgw_small_cache_look(local->cache, &extent->root, extent->size);
-    enum fgw_err err = blob.cached == NULL ? open_stored(&blob) : FGW_OK;
+    struct fgw_storage_reader *reader;
+    enum fgw_err err =
+        fgw_storage_reader_open(local_of(blobs)->storage, &extent->root, &extent->first, &reader);
+    if (err == FGW_OK && fgw_storage_reader_size(reader) != extent->size) {
+        fgw_storage_reader_close(reader);
+        err = FGW_ERR_CORRUPT;
+    }
     if (err != FGW_OK) {
         return fgw_error_set(error, err, NULL);
     }
-    *out_reader = fgw_xmalloc(sizeof **out_reader);
-    **out_reader = blob;
+    struct fgw_blob_reader *blob = fgw_xmalloc(sizeof *blob);
+    *blob = (struct fgw_blob_reader){{blobs->ops}, reader};
+    *out_reader = blob;
     return FGW_OK;
 }
 
 static enum fgw_err read_next(struct fgw_blob_reader *reader, uint64_t offset, size_t want,
                               bool prefer_memory, struct fgw_storage_run *out_run)
 {
-    if (reader->cached != NULL) {
-        return fgw_small_blob_run(reader->cached, offset, want, out_run);
-    }
-    enum fgw_err err =
-        fgw_storage_reader_next(reader->reader, offset, want, prefer_memory, out_run);
-    if (err == FGW_OK) {
-        fgw_small_cache_offer(reader->local->cache, &reader->extent.root, reader->extent.size,
-                              out_run->bytes);
-    }
-    return err;
+    return fgw_storage_reader_next(reader->reader, offset, want, prefer_memory, out_run);
 }
 
 static enum fgw_err read_leaf(struct fgw_blob_reader *reader, uint64_t leaf,
                               uint8_t out_digest[FGW_SHA256_SIZE])
 {
-    if (reader->cached != NULL) {
-        memcpy(out_digest, fgw_cid_digest(&reader->extent.root), FGW_SHA256_SIZE);
-        return leaf == 0 ? FGW_OK : FGW_ERR_NOT_FOUND;
-    }
     return fgw_storage_reader_leaf(reader->reader, leaf, out_digest);
 }
 
 static void read_close(struct fgw_blob_reader *reader)
 {
-    if (reader->reader != NULL) {
-        fgw_storage_reader_close(reader->reader);
-    }
-    fgw_small_blob_give(reader->cached);
+    fgw_storage_reader_close(reader->reader);
     fgw_xfree(reader);
 }
 
@@ -469,12 +441,11 @@ static const struct fgw_blobs_ops OPS = {
     .read_close = read_close,
 };
 
-struct fgw_blobs *fgw_blobs_local_new(struct fgw_storage *storage, struct fgw_small_cache *cache)
+struct fgw_blobs *fgw_blobs_local_new(struct fgw_storage *storage)
 {
     struct local *local = fgw_xcalloc(1, sizeof *local);
     local->base.ops = &OPS;
     local->storage = storage;
-    local->cache = cache;
     (void)pthread_mutex_init(&local->spare.mutex, NULL);
     return &local->base;
 }

@@ -3,10 +3,9 @@
 #define FGW_BLOBS_LOCAL_H
 
 #include "blobs/blobs.h"
-#include "blobs/small_cache.h"
 
-/* Both outlive the result; cache NULL: nothing is kept. */
-struct fgw_blobs *fgw_blobs_local_new(struct fgw_storage *storage, struct fgw_small_cache *cache);
+/* storage outlives the result. */
+struct fgw_blobs *fgw_blobs_local_new(struct fgw_storage *storage);
 /* Takes NULL; all stages and readers must have ended. */
 void fgw_blobs_local_free(struct fgw_blobs *blobs);
 

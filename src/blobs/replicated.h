@@ -15,7 +15,6 @@
 #include "blobs/blobs.h"
 #include "blobs/placement.h"
 #include "blobs/remote.h"
-#include "blobs/small_cache.h"
 
 struct fgw_replicated_options {
     const struct fgw_placement *placement;
@@ -29,7 +28,6 @@ struct fgw_replicated_options {
     uint64_t
         renew_after_ms; /* age of the holders' last answer at which it is asked for again before
                                 a commit; 0: 1 h */
-    struct fgw_small_cache *cache; /* outlives the result; NULL: nothing is kept */
 };
 
 struct fgw_replicated_stats {

@@ -36,7 +36,6 @@ struct fgw_blob_reader {
     /* what came last */
     uint64_t chunk_offset;
     struct fgw_bytes chunk;
-    struct fgw_small_blob *cached; /* all of it */
     /* SHA-256 of each leaf, proven by the root */
     bool has_leaves;
     struct fgw_buf leaves;
@@ -85,12 +84,6 @@ enum fgw_err fgw_replicated_read_open(struct fgw_blobs *blobs, const struct fgw_
                                       struct fgw_blob_reader **out_reader, struct fgw_error *error)
 {
     struct fgw_blob_reader *reader = new_reader(fgw_replicated_of(blobs), extent);
-    reader->cached =
-        fgw_small_cache_look(reader->replicated->options.cache, &extent->root, extent->size);
-    if (reader->cached != NULL) {
-        *out_reader = reader;
-        return FGW_OK;
-    }
     if (resolve(reader) != FGW_OK) {
         fgw_xfree(reader);
         return fgw_error_set(error, FGW_ERR_UNAVAILABLE,
@@ -105,7 +98,6 @@ enum fgw_err fgw_replicated_read_open(struct fgw_blobs *blobs, const struct fgw_
 void fgw_replicated_read_close(struct fgw_blob_reader *reader)
 {
     fgw_member_reader_close(&reader->stream);
-    fgw_small_blob_give(reader->cached);
     fgw_buf_deinit(&reader->leaves);
     fgw_xfree(reader);
 }
@@ -402,9 +394,6 @@ enum fgw_err fgw_replicated_read_next(struct fgw_blob_reader *reader, uint64_t o
     if (offset >= reader->extent.size) {
         return FGW_ERR_END;
     }
-    if (reader->cached != NULL) {
-        return fgw_small_blob_run(reader->cached, offset, want, out_run);
-    }
     for (;;) {
         struct fgw_error error;
         fgw_error_init(&error);
@@ -415,8 +404,6 @@ enum fgw_err fgw_replicated_read_next(struct fgw_blob_reader *reader, uint64_t o
         if (err == FGW_OK) {
             reader->failures[reader->member.index] = 0;
             mend_damage(reader);
-            fgw_small_cache_offer(reader->replicated->options.cache, &reader->extent.root,
-                                  reader->extent.size, out_run->bytes);
             return FGW_OK;
         }
         if (err == FGW_ERR_CORRUPT) {

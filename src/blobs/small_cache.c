@@ -108,7 +108,7 @@ void fgw_small_cache_stats(struct fgw_small_cache *cache, struct fgw_small_cache
     }
 }
 
-static bool is_of_interest(const struct fgw_small_cache *cache, const struct fgw_cid *root,
+bool fgw_small_cache_takes(const struct fgw_small_cache *cache, const struct fgw_cid *root,
                            uint64_t size)
 {
     return cache != NULL && size <= FGW_SMALL_CACHE_BLOB_MAX &&
@@ -116,11 +116,8 @@ static bool is_of_interest(const struct fgw_small_cache *cache, const struct fgw
 }
 
 struct fgw_small_blob *fgw_small_cache_look(struct fgw_small_cache *cache,
-                                            const struct fgw_cid *root, uint64_t size)
+                                            const struct fgw_cid *root)
 {
-    if (!is_of_interest(cache, root, size)) {
-        return NULL;
-    }
     const uint8_t *digest = fgw_cid_digest(root);
     struct shard *shard = shard_of(cache, digest);
     (void)pthread_mutex_lock(&shard->mutex);
@@ -149,13 +146,12 @@ static bool offered_before(struct shard *shard, const uint8_t *digest)
     return before;
 }
 
-void fgw_small_cache_offer(struct fgw_small_cache *cache, const struct fgw_cid *root, uint64_t size,
+void fgw_small_cache_offer(struct fgw_small_cache *cache, const struct fgw_cid *root,
                            struct fgw_bytes bytes)
 {
     const uint8_t *digest = fgw_cid_digest(root);
     uint64_t cost = cost_of(bytes.len);
-    if (bytes.ptr == NULL || bytes.len != size || !is_of_interest(cache, root, size) ||
-        !offered_before(shard_of(cache, digest), digest)) {
+    if (!offered_before(shard_of(cache, digest), digest)) {
         return;
     }
     struct fgw_small_blob *blob = fgw_xmalloc(sizeof *blob + bytes.len);

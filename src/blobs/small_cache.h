@@ -9,9 +9,7 @@
 #ifndef FGW_BLOBS_SMALL_CACHE_H
 #define FGW_BLOBS_SMALL_CACHE_H
 
-#include "base/bytes.h"
-#include "cid/cid.h"
-#include "storage/storage.h"
+#include "blobs/blobs.h"
 
 enum { FGW_SMALL_CACHE_BLOB_MAX = 64 * 1024 }; /* larger ones are not worth the room */
 
@@ -27,17 +25,26 @@ struct fgw_small_cache *fgw_small_cache_new(uint64_t max_bytes);
 /* Takes NULL; all references have been given back. */
 void fgw_small_cache_free(struct fgw_small_cache *cache);
 void fgw_small_cache_stats(struct fgw_small_cache *cache, struct fgw_small_cache_stats *out_stats);
-/* A reference to the blob of that root, to be given back; NULL: not there. Takes cache NULL. */
+/* Whether blobs of that kind are kept. Takes cache NULL. */
+bool fgw_small_cache_takes(const struct fgw_small_cache *cache, const struct fgw_cid *root,
+                           uint64_t size);
+/* A reference to a blob that it takes, to be given back; NULL: not there. */
 struct fgw_small_blob *fgw_small_cache_look(struct fgw_small_cache *cache,
-                                            const struct fgw_cid *root, uint64_t size);
-/* After a miss: bytes of the blob that were checked. They are copied if they are all of it, not too large,
- * and were offered before. Takes cache NULL, and bytes without a pointer. */
-void fgw_small_cache_offer(struct fgw_small_cache *cache, const struct fgw_cid *root, uint64_t size,
+                                            const struct fgw_cid *root);
+/* After a miss: all bytes of it, which were checked. They are copied if they were offered before. */
+void fgw_small_cache_offer(struct fgw_small_cache *cache, const struct fgw_cid *root,
                            struct fgw_bytes bytes);
 /* At most `want` bytes at `offset`, valid until the reference is given back. FGW_ERR_END behind the last. */
 enum fgw_err fgw_small_blob_run(const struct fgw_small_blob *blob, uint64_t offset, size_t want,
                                 struct fgw_storage_run *out_run) FGW_MUST_CHECK;
 /* Takes NULL. */
 void fgw_small_blob_give(struct fgw_small_blob *blob);
+
+/* -- small_read.c -------------------------------------------------------------------------------- */
+
+/* A reader of an extent that blobs->cache takes: from memory, else from the store, and offered. */
+enum fgw_err fgw_small_read_open(struct fgw_blobs *blobs, const struct fgw_extent *extent,
+                                 struct fgw_blob_reader **out_reader,
+                                 struct fgw_error *error) FGW_MUST_CHECK;
 
 #endif

@@ -74,7 +74,7 @@ static void run(void *path)
         (void)fprintf(stderr, "%s\n", fgw_error_message(&error));
         abort();
     }
-    struct fgw_blobs *blobs = fgw_blobs_local_new(storage, NULL);
+    struct fgw_blobs *blobs = fgw_blobs_local_new(storage);
     struct fgw_meta *meta = fgw_meta_rocks_new(storage);
     passed += meta_contract_run(meta, blobs, only);
     check_purge(meta, blobs);

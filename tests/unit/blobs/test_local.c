@@ -117,7 +117,7 @@ static struct fgw_extent extents[SIZE_COUNT];
 static void stage_sizes(struct fixture *fixture)
 {
     static const size_t PIECES[] = {65536, 16383, 1048576, 999983, 65536};
-    struct fgw_blobs *blobs = fgw_blobs_local_new(fixture->storage, NULL);
+    struct fgw_blobs *blobs = fgw_blobs_local_new(fixture->storage);
     struct fgw_arena arena;
     fgw_arena_init(&arena, 0);
     for (size_t i = 0; i < SIZE_COUNT; i++) {
@@ -139,7 +139,7 @@ static void stage_sizes(struct fixture *fixture)
 
 static void check_sizes(struct fixture *fixture)
 {
-    struct fgw_blobs *blobs = fgw_blobs_local_new(fixture->storage, NULL);
+    struct fgw_blobs *blobs = fgw_blobs_local_new(fixture->storage);
     for (size_t i = 0; i < SIZE_COUNT; i++) {
         uint8_t *body = make_body(SIZES[i], (unsigned)i);
         expect_body(blobs, &extents[i], fgw_bytes(body, SIZES[i]), true);
@@ -175,7 +175,7 @@ static void all_sizes_survive(void **state)
 
 static void stage_vectors(struct fixture *fixture)
 {
-    struct fgw_blobs *blobs = fgw_blobs_local_new(fixture->storage, NULL);
+    struct fgw_blobs *blobs = fgw_blobs_local_new(fixture->storage);
     struct fgw_arena arena;
     struct fgw_blob_staged staged;
     uint8_t *zeros = fgw_xcalloc(1, MIB + 1);
@@ -208,7 +208,7 @@ static void roots_are_those_of_the_profile(void **state)
 
 static void copy_and_discard(struct fixture *fixture)
 {
-    struct fgw_blobs *blobs = fgw_blobs_local_new(fixture->storage, NULL);
+    struct fgw_blobs *blobs = fgw_blobs_local_new(fixture->storage);
     struct fgw_arena arena;
     struct fgw_blob_staged staged[2];
     struct fgw_blob_staged copies[2];
@@ -254,7 +254,7 @@ static void copies_hold_and_discards_release(void **state)
 
 static void abort_stages(struct fixture *fixture)
 {
-    struct fgw_blobs *blobs = fgw_blobs_local_new(fixture->storage, NULL);
+    struct fgw_blobs *blobs = fgw_blobs_local_new(fixture->storage);
     struct fgw_arena arena;
     struct fgw_storage_owner owner;
     uint8_t *body = make_body(3 * MIB, 78);
@@ -320,7 +320,7 @@ static void upload(void *arg)
 static void upload_all(struct fixture *fixture)
 {
     struct uploads uploads = {.fixture = fixture};
-    uploads.blobs = fgw_blobs_local_new(fixture->storage, NULL);
+    uploads.blobs = fgw_blobs_local_new(fixture->storage);
     fgw_wait_init(&uploads.wait, UPLOADS);
     for (unsigned i = 0; i < UPLOADS; i++) {
         fgw_fiber_spawn(fgw_loop_current(), upload, &uploads);

@@ -26,7 +26,7 @@ static bool is_kept(struct fgw_small_cache *cache, unsigned number)
 {
     struct sample sample;
     struct fgw_bytes wanted = make_sample(number, &sample);
-    struct fgw_small_blob *blob = fgw_small_cache_look(cache, &sample.root, SIZE);
+    struct fgw_small_blob *blob = fgw_small_cache_look(cache, &sample.root);
     if (blob != NULL) {
         struct fgw_storage_run run;
         assert_int_equal(fgw_small_blob_run(blob, 0, SIZE_MAX, &run), FGW_OK);
@@ -40,7 +40,7 @@ static void offer(struct fgw_small_cache *cache, unsigned number)
 {
     struct sample sample;
     struct fgw_bytes bytes = make_sample(number, &sample);
-    fgw_small_cache_offer(cache, &sample.root, SIZE, bytes);
+    fgw_small_cache_offer(cache, &sample.root, bytes);
 }
 
 static void the_second_offer_is_taken(void **state)
@@ -75,33 +75,26 @@ static void what_was_used_last_stays(void **state)
     fgw_small_cache_free(cache);
 }
 
-static struct fgw_small_blob *offer_twice(struct fgw_small_cache *cache, const struct fgw_cid *root,
-                                          uint64_t size, struct fgw_bytes bytes)
-{
-    fgw_small_cache_offer(cache, root, size, bytes);
-    fgw_small_cache_offer(cache, root, size, bytes);
-    return fgw_small_cache_look(cache, root, size);
-}
-
 static void what_is_not_kept(void **state)
 {
     (void)state;
-    static uint8_t body[FGW_SMALL_CACHE_BLOB_MAX + 1];
-    struct fgw_bytes bytes = fgw_bytes(body, 100);
+    uint8_t body[100] = {7};
+    struct fgw_bytes bytes = fgw_bytes(body, sizeof body);
     struct fgw_cid root = fgw_cid_of(FGW_CODEC_RAW, bytes);
     struct fgw_cid tree = fgw_cid_make(FGW_CODEC_DAG_PB, fgw_cid_digest(&root));
     struct fgw_small_cache *none = fgw_small_cache_new(0);
     struct fgw_small_cache *cache = fgw_small_cache_new(64 * MIB);
-    assert_null(offer_twice(NULL, &root, 100, bytes));
-    assert_null(offer_twice(none, &root, 100, bytes));
-    assert_null(offer_twice(cache, &root, sizeof body, fgw_bytes(body, sizeof body)));
-    assert_null(offer_twice(cache, &root, 101, bytes));                /* a part */
-    assert_null(offer_twice(cache, &root, 100, fgw_bytes(NULL, 100))); /* of a file */
-    assert_null(offer_twice(cache, &tree, 100, bytes));
+    assert_false(fgw_small_cache_takes(NULL, &root, 100));
+    assert_false(fgw_small_cache_takes(none, &root, 100));
+    assert_false(fgw_small_cache_takes(cache, &tree, 100));
+    assert_false(fgw_small_cache_takes(cache, &root, FGW_SMALL_CACHE_BLOB_MAX + 1));
+    assert_true(fgw_small_cache_takes(cache, &root, FGW_SMALL_CACHE_BLOB_MAX));
     fgw_small_cache_free(none);
     fgw_small_cache_free(NULL);
     /* a reference outlives the cache */
-    struct fgw_small_blob *blob = offer_twice(cache, &root, 100, bytes);
+    fgw_small_cache_offer(cache, &root, bytes);
+    fgw_small_cache_offer(cache, &root, bytes);
+    struct fgw_small_blob *blob = fgw_small_cache_look(cache, &root);
     struct fgw_storage_run run;
     assert_non_null(blob);
     fgw_small_cache_free(cache);

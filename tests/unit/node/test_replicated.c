@@ -9,6 +9,7 @@
 
 #include "base/rng.h"
 #include "blobs/replicated_internal.h"
+#include "blobs/small_cache.h"
 #include "event/workers.h"
 #include "node/node.h"
 #include "storage/pending.h"
@@ -185,8 +186,9 @@ static int set_up(void **state, struct fgw_small_cache *with)
                                               .stale = note_stale};
     world->remotes = fgw_remotes_new(1, &world->secret, 1);
     struct fgw_replicated_options options = {
-        .placement = &world->placement, .remotes = world->remotes, .workers = 1, .cache = with};
+        .placement = &world->placement, .remotes = world->remotes, .workers = 1};
     world->blobs = fgw_blobs_replicated_new(&options);
+    world->blobs->cache = with;
     *state = world;
     return 0;
 }
