@@ -61,8 +61,51 @@ static void put_own(struct fgw_cluster *cluster, struct fgw_buf *data)
     }
 }
 
+enum fgw_err cluster_read_beat(struct fgw_cluster *cluster, const struct cluster_store *store,
+                               int64_t *out_beat, struct fgw_error *error)
+{
+    struct fgw_cql_result *result;
+    struct fgw_cql_value values[] = {fgw_cql_uuid(store->id),
+                                     fgw_cql_bigint((int64_t)store->epoch)};
+    int64_t beat = 0;
+    enum fgw_err err =
+        cluster_execute(cluster, STATEMENT_BEAT_OF, values, 2, false, &result, error);
+    if (err == FGW_OK) {
+        if (fgw_cql_result_next(result)) {
+            err = fgw_cql_get_bigint(result, "beat", &beat);
+        }
+        fgw_cql_result_free(result);
+    }
+    if (err == FGW_OK) {
+        *out_beat = beat;
+    }
+    return err;
+}
+
+/* A database that came back as an earlier state of itself shows a lower counter only until the next beat is
+ * written: so it is looked at first, each time. False: it cannot be read, nor then written. */
+static bool look_at_own(struct fgw_cluster *cluster)
+{
+    struct cluster_store own = {.epoch = cluster->epoch};
+    struct fgw_error error;
+    int64_t shown;
+    fgw_error_init(&error);
+    if (cluster->beat_taken == 0) {
+        return true;
+    }
+    memcpy(own.id, cluster->store_id, sizeof own.id);
+    if (cluster_read_beat(cluster, &own, &shown, &error) != FGW_OK) {
+        return false;
+    }
+    cluster_seen_beat(cluster, (uint64_t)shown, cluster->beat_taken);
+    return true;
+}
+
 void cluster_beat(struct fgw_cluster *cluster)
 {
+    if (!look_at_own(cluster)) {
+        return;
+    }
     struct fgw_buf data;
     struct fgw_error error;
     struct fgw_cql_result *result;

@@ -10,27 +10,6 @@ enum { TAKE_TRIES = 5, ALIVE_MS = 2 * FGW_CLUSTER_BEAT_MS + 2000 };
 
 /* -- another store under our name ---------------------------------------------------------------- */
 
-static enum fgw_err read_beat(struct fgw_cluster *cluster, const struct cluster_store *store,
-                              int64_t *out_beat, struct fgw_error *error)
-{
-    struct fgw_cql_result *result;
-    struct fgw_cql_value values[] = {fgw_cql_uuid(store->id),
-                                     fgw_cql_bigint((int64_t)store->epoch)};
-    int64_t beat = 0;
-    enum fgw_err err =
-        cluster_execute(cluster, STATEMENT_BEAT_OF, values, 2, false, &result, error);
-    if (err == FGW_OK) {
-        if (fgw_cql_result_next(result)) {
-            err = fgw_cql_get_bigint(result, "beat", &beat);
-        }
-        fgw_cql_result_free(result);
-    }
-    if (err == FGW_OK) {
-        *out_beat = beat;
-    }
-    return err;
-}
-
 enum fgw_err cluster_node_state(struct fgw_cluster *cluster, const struct cluster_store *store,
                                 enum cluster_node_state to, bool *out_applied,
                                 struct fgw_error *error)
@@ -72,10 +51,10 @@ static enum fgw_err is_beating(struct fgw_cluster *cluster, const struct cluster
 {
     int64_t before;
     int64_t after;
-    enum fgw_err err = read_beat(cluster, store, &before, error);
+    enum fgw_err err = cluster_read_beat(cluster, store, &before, error);
     if (err == FGW_OK) {
         fgw_fiber_sleep_ms(ALIVE_MS);
-        err = read_beat(cluster, store, &after, error);
+        err = cluster_read_beat(cluster, store, &after, error);
     }
     if (err == FGW_OK) {
         *out_beating = before != after;
@@ -211,7 +190,7 @@ static enum fgw_err check_beat(struct fgw_cluster *cluster, uint64_t epoch, stru
         return FGW_OK;
     }
     memcpy(own.id, cluster->store_id, sizeof own.id);
-    enum fgw_err err = read_beat(cluster, &own, &shown, error);
+    enum fgw_err err = cluster_read_beat(cluster, &own, &shown, error);
     if (err == FGW_OK) {
         cluster_seen_beat(cluster, (uint64_t)shown, cluster->seen.beat);
     }

@@ -37,7 +37,7 @@ def nothing():
 
 @pytest.mark.parametrize("scenario", ["types", "lwt", "paging", "alter", "errors", "pin"])
 def test_scenario_through_the_proxy(proxy_of, scenario):
-    proxy = proxy_of(rates={"prefix": 200, "event": 100, "bytewise": 50})
+    proxy = proxy_of(rates={"prefix": 500, "event": 100, "bytewise": 50})
     run(proxy.address, scenario)
     assert proxy.counts["prefix"] > 0
 

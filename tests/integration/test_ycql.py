@@ -216,6 +216,13 @@ def test_whole_metadata_contract(proxy):
     assert proxy.counts["hidden_retry"] > 10
 
 
+def test_a_look_up_whose_answer_is_lost(proxy):
+    """It was written: refused the second time, it is as wanted."""
+    proxy.arm("timeout_after", 1, r"INSERT INTO \S*keys_by_user")
+    contract(proxy, "identities")
+    assert proxy.counts["timeout_after"] == 1
+
+
 @pytest.mark.full
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("seed", [1, 2])

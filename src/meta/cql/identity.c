@@ -10,6 +10,7 @@
 #include "meta/cql/cql_internal.h"
 
 enum { SEAL_VERSION = 1, SEAL_HEAD = 1 + FGW_AEAD_NONCE_SIZE + FGW_AEAD_TAG_SIZE };
+enum { LOOK_UP_ATTEMPTS = 4 };
 
 /* -- secrets ---------------------------------------------------------------------------------------- */
 
@@ -112,6 +113,9 @@ static enum fgw_err try_write(struct cql *cql, struct fgw_arena *arena, const st
     enum fgw_err err = cql_lwt(cql, &lwt, &outcome, error);
     if (err == FGW_OK && cql_must_look(outcome)) {
         err = read_row(cql, arena, table, id, &now, &ignored, error);
+        if (outcome == CQL_UNSURE && err != FGW_OK && err != FGW_ERR_NOT_FOUND) {
+            return fgw_error_set(error, FGW_ERR_UNKNOWN_OUTCOME, NULL);
+        }
         bool there = err == FGW_OK && fgw_id_eq(&now, &rev);
         outcome = (data == NULL ? err == FGW_ERR_NOT_FOUND : there) ? CQL_APPLIED : CQL_REFUSED;
         err = err == FGW_ERR_NOT_FOUND ? FGW_OK : err;
@@ -221,16 +225,21 @@ enum fgw_err cql_key_get(struct fgw_meta *meta, struct fgw_arena *arena,
 }
 
 /* Conditional, unlike other look-ups: the same row may come again after it was removed, and a plain
- * write counts only if its coordinator's clock is not behind that of the removal. */
+ * write counts only if its coordinator's clock is not behind that of the removal. One that is refused finds
+ * what it wanted; so it may be sent again when nobody knows. */
 static enum fgw_err write_look_up(struct cql *cql, enum cql_statement_id id,
                                   const struct fgw_cql_value values[2], struct fgw_error *error)
 {
     struct cql_lwt lwt = {.id = id, .values = values, .count = 2, .partition = 0}; /* rare */
-    enum cql_outcome outcome = CQL_UNSURE;
-    enum fgw_err err = cql_lwt(cql, &lwt, &outcome, error);
-    return err == FGW_OK && outcome == CQL_UNSURE
-               ? fgw_error_set(error, FGW_ERR_UNKNOWN_OUTCOME, NULL)
-               : err;
+    for (unsigned attempt = 0; attempt < LOOK_UP_ATTEMPTS; attempt++) {
+        enum cql_outcome outcome = CQL_UNSURE;
+        enum fgw_err err = cql_lwt(cql, &lwt, &outcome, error);
+        if (err != FGW_OK || outcome != CQL_UNSURE) {
+            return err;
+        }
+        cql_back_off(attempt);
+    }
+    return fgw_error_set(error, FGW_ERR_UNKNOWN_OUTCOME, NULL);
 }
 
 enum fgw_err cql_key_put(struct fgw_meta *meta, struct fgw_arena *arena,
