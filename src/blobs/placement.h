@@ -6,7 +6,8 @@
 
 #include "storage/storage.h"
 
-enum { FGW_PLACEMENT_MEMBERS_MAX = 16, FGW_PLACEMENT_ADDRESS_SIZE = 272 };
+/* 16 copies (FGW_REPLICAS), and a store that joins such a set */
+enum { FGW_PLACEMENT_MEMBERS_MAX = 17, FGW_PLACEMENT_ADDRESS_SIZE = 272 };
 
 struct fgw_placement_member {
     uint8_t store_id[FGW_STORAGE_ID_SIZE];

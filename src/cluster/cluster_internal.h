@@ -310,6 +310,23 @@ bool cluster_row_start(struct cluster_set_row *row, const uint8_t *joining, cons
 void cluster_row_cancel(struct cluster_set_row *row);
 void cluster_row_finish(struct cluster_set_row *row);
 
+/* -- operate.c: pure ------------------------------------------------------------------------------ */
+
+/* What rebalance weighs of a store, as if what moves had moved. */
+struct cluster_load {
+    double bytes; /* that it has */
+    double room;  /* bytes and free space together */
+    unsigned sets;
+    unsigned moved; /* of its sets, on their way to others */
+};
+/* loads: zeroed, one a store of the map; moves under way are taken for done. */
+void cluster_measure(const struct cluster_map *map, struct cluster_load *loads);
+/* A set's worth goes from one store to the other. */
+void cluster_note_move(struct cluster_load *from, struct cluster_load *to);
+/* The pair of stores that differ most, if a move does not turn the difference round. */
+bool cluster_pick_pair(const struct cluster_map *map, const struct cluster_load *loads,
+                       uint32_t *out_from, uint32_t *out_to);
+
 /* -- copy.c, walk.c ------------------------------------------------------------------------------ */
 
 /* The blob of an own hold is durable and held by the same owner on the target. */

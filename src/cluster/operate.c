@@ -240,14 +240,16 @@ enum fgw_err fgw_cluster_remove(struct fgw_cluster *cluster, const char *name, b
 
 /* -- rebalance ----------------------------------------------------------------------------------- */
 
-struct load {
-    double bytes; /* that it has, as if what moves had moved */
-    double room;  /* bytes and free space together */
-    unsigned sets;
-    unsigned moved;
-};
+void cluster_note_move(struct cluster_load *from, struct cluster_load *to)
+{
+    double share = from->sets == 0 ? 0 : from->bytes / from->sets;
+    from->bytes -= share;
+    from->sets -= from->sets > 0;
+    from->moved++;
+    to->bytes += share;
+}
 
-static void measure(const struct cluster_map *map, struct load *loads)
+void cluster_measure(const struct cluster_map *map, struct cluster_load *loads)
 {
     for (uint32_t i = 0; i < map->store_count; i++) {
         const struct cluster_beat *said = &map->stores[i].said;
@@ -257,9 +259,16 @@ static void measure(const struct cluster_map *map, struct load *loads)
             loads[i].sets += has(&map->sets[k], i, false);
         }
     }
+    for (size_t k = 0; k < map->set_count; k++) {
+        const struct cluster_set *set = &map->sets[k];
+        uint32_t to = set->joining > 0 ? set->stores[set->count] : UINT32_MAX;
+        if (to != UINT32_MAX && set->leaving != UINT32_MAX) {
+            cluster_note_move(&loads[set->leaving], &loads[to]);
+        }
+    }
 }
 
-static double fill_of(const struct load *load)
+static double fill_of(const struct cluster_load *load)
 {
     return load->room > 0 ? load->bytes / load->room : 1;
 }
@@ -300,7 +309,7 @@ static bool begin_move(struct fgw_cluster *cluster, const struct cluster_map *ma
 
 /* Stores whose fill differs by less than this share of the mean are balanced: what a set weighs is
  * an estimate. */
-static double tolerance(const struct cluster_map *map, const struct load *loads)
+static double tolerance(const struct cluster_map *map, const struct cluster_load *loads)
 {
     double sum = 0;
     unsigned count = 0;
@@ -313,15 +322,14 @@ static double tolerance(const struct cluster_map *map, const struct load *loads)
     return count == 0 ? 0 : TOLERATED * sum / count;
 }
 
-static bool may_give(const struct cluster_map *map, const struct load *loads, uint32_t from)
+static bool may_give(const struct cluster_map *map, const struct cluster_load *loads, uint32_t from)
 {
     return map->stores[from].state == CLUSTER_ACTIVE && loads[from].sets > 0 &&
            loads[from].moved * 4 < loads[from].sets + 3;
 }
 
-/* The pair of stores that differ most, if a move does not turn the difference round. */
-static bool pick_pair(const struct cluster_map *map, const struct load *loads, uint32_t *out_from,
-                      uint32_t *out_to)
+bool cluster_pick_pair(const struct cluster_map *map, const struct cluster_load *loads,
+                       uint32_t *out_from, uint32_t *out_to)
 {
     double best = tolerance(map, loads);
     bool found = false;
@@ -331,8 +339,8 @@ static bool pick_pair(const struct cluster_map *map, const struct load *loads, u
         }
         double share = loads[from].bytes / loads[from].sets;
         for (uint32_t to = 0; to < map->store_count; to++) {
-            struct load less = loads[from];
-            struct load more = loads[to];
+            struct cluster_load less = loads[from];
+            struct cluster_load more = loads[to];
             double difference = fill_of(&less) - fill_of(&more);
             less.bytes -= share;
             more.bytes += share;
@@ -359,15 +367,11 @@ enum fgw_err fgw_cluster_rebalance(struct fgw_cluster *cluster, unsigned *out_mo
     if (err != FGW_OK) {
         return err;
     }
-    struct load *loads = fgw_xcalloc(map.store_count + 1, sizeof *loads);
-    measure(&map, loads);
-    while (err == FGW_OK && pick_pair(&map, loads, &from, &to)) {
-        double share = loads[from].bytes / loads[from].sets;
+    struct cluster_load *loads = fgw_xcalloc(map.store_count + 1, sizeof *loads);
+    cluster_measure(&map, loads);
+    while (err == FGW_OK && cluster_pick_pair(&map, loads, &from, &to)) {
         moves += begin_move(cluster, &map, pick_set(&map, from, to), from, to, &err, error);
-        loads[from].bytes -= share;
-        loads[from].sets--;
-        loads[from].moved++;
-        loads[to].bytes += share;
+        cluster_note_move(&loads[from], &loads[to]);
     }
     fgw_xfree(loads);
     cluster_map_deinit(&map);
