@@ -55,8 +55,9 @@ static bool retry_refused(struct cql_run *run, struct cql_node *node, enum fgw_c
 {
     switch (class) {
     case FGW_CQL_CLASS_REPREPARE:
+        /* it was not executed; a node that lags behind a DDL statement forgets again and again */
         run->avoid = NULL;
-        return run->reprepares++ < REPREPARES_MAX;
+        return run->reprepares++ < REPREPARES_MAX || back_off(run, node);
     case FGW_CQL_CLASS_NOT_FOUND_SCHEMA:
         return run->statement->kind != FGW_CQL_DDL && run->schema_tries++ < SCHEMA_TRIES_MAX &&
                back_off(run, node);

@@ -216,6 +216,14 @@ def test_whole_metadata_contract(proxy):
     assert proxy.counts["hidden_retry"] > 10
 
 
+def test_a_node_that_forgets_a_statement_four_times(proxy):
+    """As one that lags behind a change of the table does: it was not executed, each time."""
+    proxy.spare_ddl = True
+    proxy.arm("unprepared", 4, r"INSERT INTO \S*buckets ")
+    contract(proxy, "buckets")
+    assert proxy.counts["unprepared"] == 4
+
+
 def test_a_look_up_whose_answer_is_lost(proxy):
     """It was written: refused the second time, it is as wanted."""
     proxy.arm("timeout_after", 1, r"INSERT INTO \S*keys_by_user")
