@@ -287,8 +287,7 @@ static void make_blobs(struct role *role)
                                            .may_acknowledge = may_acknowledge,
                                            .local_context = role};
     role->blobs = fgw_blobs_replicated_new(&blobs);
-    role->cache = fgw_store_cache_new(config);
-    role->blobs->cache = role->cache;
+    role->cache = fgw_store_keep_small(config, fgw_server_metrics(role->server), role->blobs);
 }
 
 static int open_database(struct role *role)
@@ -530,7 +529,6 @@ static int start_engine(struct role *role)
                                                .named = named_sets,
                                                .named_context = role};
     fgw_metrics_register(metrics, write_metrics, role);
-    fgw_metrics_register(metrics, fgw_store_write_cache_metrics, role->cache);
     if (role->storage != NULL) {
         fgw_metrics_register(metrics, fgw_store_write_metrics, role->storage);
         fgw_health_set_look(fgw_server_health(role->server), fgw_store_look, role->storage);

@@ -66,25 +66,24 @@ static bool runs_role(long pid, enum fgw_role role)
     return verb < len && strcmp(words + verb, fgw_role_name(role)) == 0;
 }
 
-static long lock_holder(const char *data_dir)
+static bool holds_data(struct doctor *doctor, long pid)
 {
-    char path[4200];
-    char text[32] = "";
-    (void)snprintf(path, sizeof path, "%s/LOCK", data_dir);
-    FILE *file = fopen(path, "re");
-    if (file != NULL) {
-        (void)!fgets(text, sizeof text, file);
-        (void)fclose(file);
-    }
-    return strtol(text, NULL, 10);
+    struct fgw_buf text;
+    fgw_buf_init(&text, 64);
+    const char *path = fgw_arena_printf(&doctor->arena, "%s/LOCK", doctor->config.data_dir);
+    bool read = fgw_fs_read_file(AT_FDCWD, path, &text) == FGW_OK &&
+                fgw_buf_append_byte(&text, '\0') == FGW_OK;
+    bool holds = read && strtol((const char *)text.ptr, NULL, 10) == pid;
+    fgw_buf_deinit(&text);
+    return holds;
 }
 
 /* That the process which these settings are of runs already is no fault of theirs. */
-static bool held_by_itself(const struct doctor *doctor, uint16_t port, long *out_pid)
+static bool held_by_itself(struct doctor *doctor, uint16_t port, long *out_pid)
 {
     return fgw_holder_pid_of_tcp_port(port, out_pid) && runs_role(*out_pid, doctor->role) &&
            (doctor->role == FGW_ROLE_PROXY || doctor->config.data_dir == NULL ||
-            lock_holder(doctor->config.data_dir) == *out_pid);
+            holds_data(doctor, *out_pid));
 }
 
 static void check_listeners(struct doctor *doctor, const char *what,

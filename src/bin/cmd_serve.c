@@ -108,8 +108,8 @@ static int open_metadata(struct serve *serve)
     struct fgw_error error;
     fgw_error_init(&error);
     serve->blobs = fgw_blobs_local_new(serve->storage);
-    serve->cache = fgw_store_cache_new(&serve->config);
-    serve->blobs->cache = serve->cache;
+    serve->cache =
+        fgw_store_keep_small(&serve->config, fgw_server_metrics(serve->server), serve->blobs);
     if (serve->config.meta != FGW_CONFIG_META_CQL) {
         serve->meta = fgw_meta_rocks_new(serve->storage);
         fgw_storage_start_care(serve->storage, blob_live, serve->meta);

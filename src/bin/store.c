@@ -80,12 +80,7 @@ static void write_care_metrics(struct fgw_storage *storage, struct fgw_buf *out)
                       "1 while nothing is freed before `fgw sweep --approve`.", sweep.alarm);
 }
 
-struct fgw_small_cache *fgw_store_cache_new(const struct fgw_config *config)
-{
-    return fgw_small_cache_new(config->memory_bytes / CACHE_SHARE);
-}
-
-void fgw_store_write_cache_metrics(void *context, struct fgw_buf *out)
+static void write_cache_metrics(void *context, struct fgw_buf *out)
 {
     struct fgw_small_cache_stats stats;
     fgw_small_cache_stats(context, &stats);
@@ -94,6 +89,14 @@ void fgw_store_write_cache_metrics(void *context, struct fgw_buf *out)
     fgw_metrics_counter(out, "fgw_cache_misses_total", "Small blobs that were not in memory.",
                         stats.misses);
     fgw_metrics_gauge(out, "fgw_cache_bytes", "Memory that small blobs take.", stats.bytes);
+}
+
+struct fgw_small_cache *fgw_store_keep_small(const struct fgw_config *config,
+                                             struct fgw_metrics *metrics, struct fgw_blobs *blobs)
+{
+    blobs->cache = fgw_small_cache_new(config->memory_bytes / CACHE_SHARE);
+    fgw_metrics_register(metrics, write_cache_metrics, blobs->cache);
+    return blobs->cache;
 }
 
 void fgw_store_write_metrics(void *context, struct fgw_buf *out)

@@ -5,9 +5,11 @@
 
 #include <jansson.h>
 
+#include "blobs/blobs.h"
 #include "blobs/small_cache.h"
 #include "config/config.h"
 #include "console/health.h"
+#include "console/metrics.h"
 #include "storage/storage.h"
 
 /* The options that the settings stand for; callers change what differs. Points into config. */
@@ -24,10 +26,10 @@ void fgw_store_write_metrics(void *storage, struct fgw_buf *out);
  * more after a failed one. One without room is ready: reads, lists and deletes go on. */
 void fgw_store_look(void *storage, struct fgw_health *health);
 
-/* Small blobs in an eighth of FGW_MEMORY; of a proxy too. */
-struct fgw_small_cache *fgw_store_cache_new(const struct fgw_config *config);
-/* An fgw_metrics_writer; context is the cache. */
-void fgw_store_write_cache_metrics(void *cache, struct fgw_buf *out);
+/* Has `blobs` keep small ones in an eighth of FGW_MEMORY, with metrics; of a proxy too. To be freed
+ * after the blobs. */
+struct fgw_small_cache *fgw_store_keep_small(const struct fgw_config *config,
+                                             struct fgw_metrics *metrics, struct fgw_blobs *blobs);
 /* Adds groups, bytes and state to a status document. */
 void fgw_store_add_status(struct fgw_storage *storage, json_t *status);
 

@@ -76,8 +76,7 @@ struct fgw_blobs_ops {
 /* First member of every store; src/blobs/{local,remote,replicated}.h make them. */
 struct fgw_blobs {
     const struct fgw_blobs_ops *ops;
-    struct fgw_small_cache
-        *cache; /* set before the first request; NULL: small blobs are not kept */
+    struct fgw_small_cache *cache; /* set before the first request; NULL: none */
 };
 
 /* Errors of staging: NOSPACE (507), UNAVAILABLE (too few stores), IO. */

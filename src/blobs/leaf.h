@@ -34,6 +34,13 @@ static inline bool fgw_leaf_full(const struct fgw_leaf *leaf)
 {
     return leaf->len == FGW_STORAGE_BLOCK_MAX;
 }
+/* Is [offset, offset + len) one leaf of a blob of so many bytes? */
+static inline bool fgw_leaf_is_whole(uint64_t size, uint64_t offset, uint64_t len)
+{
+    uint64_t left = size - offset;
+    return offset % FGW_STORAGE_BLOCK_MAX == 0 &&
+           len == (left < FGW_STORAGE_BLOCK_MAX ? left : FGW_STORAGE_BLOCK_MAX);
+}
 /* Its block, which points into the leaf; begin must come before the next fill. */
 struct fgw_storage_block fgw_leaf_end(struct fgw_leaf *leaf);
 void fgw_leaf_deinit(struct fgw_leaf *leaf);

@@ -1,5 +1,6 @@
 /* remote_stream.c: bodies as streams of blocks to a store, and blobs streamed from one. */
 #include "base/crc.h"
+#include "blobs/leaf.h"
 #include "blobs/remotes_internal.h"
 
 /* -- writing ------------------------------------------------------------------------------------- */
@@ -123,12 +124,6 @@ struct fgw_remote_reader {
     uint8_t digest[FGW_SHA256_SIZE];
 };
 
-static bool is_whole_leaf(const struct fgw_remote_reader *reader, uint64_t len)
-{
-    uint64_t left = reader->size - reader->offset;
-    return reader->offset % LEAF == 0 && len == (left < LEAF ? left : LEAF);
-}
-
 /* A fgw_channel_tap_fn: checks the bytes of DATA while they are in the cache. */
 static void look(void *context, uint8_t kind, size_t at, struct fgw_bytes bytes, size_t length)
 {
@@ -140,7 +135,8 @@ static void look(void *context, uint8_t kind, size_t at, struct fgw_bytes bytes,
     }
     if (at == 0) {
         reader->crc32c = 0;
-        reader->hashed = version == 1 && is_whole_leaf(reader, length - head);
+        reader->hashed =
+            version == 1 && fgw_leaf_is_whole(reader->size, reader->offset, length - head);
         if (reader->hashed) {
             fgw_digest_begin(&reader->sha256, FGW_DIGEST_SHA256);
         }

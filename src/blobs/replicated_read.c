@@ -246,12 +246,6 @@ static enum fgw_err load_leaves(struct fgw_blob_reader *reader, struct fgw_error
     return err;
 }
 
-static bool is_whole_leaf(const struct fgw_blob_reader *reader)
-{
-    uint64_t left = reader->extent.size - reader->chunk_offset;
-    return reader->chunk_offset % LEAF == 0 && reader->chunk.len == (left < LEAF ? left : LEAF);
-}
-
 /* What the store says it sent is what was asked for. A part of a leaf of many is not worth asking for
  * the digests of all: there the store has looked. */
 static enum fgw_err check_digest(struct fgw_blob_reader *reader, struct fgw_error *error)
@@ -259,7 +253,8 @@ static enum fgw_err check_digest(struct fgw_blob_reader *reader, struct fgw_erro
     const uint8_t *wanted = fgw_cid_digest(&reader->extent.root);
     const uint8_t *digest = fgw_remote_reader_digest(reader->stream.remote);
     bool many = fgw_cid_codec(&reader->extent.root) != FGW_CODEC_RAW;
-    if (digest == NULL || (many && !reader->has_leaves && !is_whole_leaf(reader))) {
+    bool whole = fgw_leaf_is_whole(reader->extent.size, reader->chunk_offset, reader->chunk.len);
+    if (digest == NULL || (many && !reader->has_leaves && !whole)) {
         return FGW_OK;
     }
     if (many) {

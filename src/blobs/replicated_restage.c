@@ -162,9 +162,8 @@ static enum fgw_err copy_leaf(struct fgw_blob_stage *stage, struct fgw_blob_read
     }
     struct fgw_bytes bytes = fgw_bytes(stage->spare.bytes, size);
     struct fgw_storage_block block = {leaf_cid(stage, index), fgw_crc32c(0, bytes), bytes};
-    uint8_t digest[FGW_SHA256_SIZE];
-    fgw_sha256(bytes, digest);
-    if (memcmp(digest, fgw_cid_digest(&block.cid), sizeof digest) != 0) {
+    struct fgw_cid cid = fgw_cid_of(FGW_CODEC_RAW, bytes);
+    if (!fgw_cid_eq(&cid, &block.cid)) {
         return FGW_ERR_CORRUPT;
     }
     fgw_stage_send(stage, &block, true);

@@ -139,40 +139,35 @@ static bool offered_before(struct shard *shard, const uint8_t *digest)
 {
     uint64_t *place = &shard->offered[fgw_get_u32le(digest + 5) % OFFERED];
     uint64_t mark = fgw_get_u64le(digest + 9) | 1;
-    (void)pthread_mutex_lock(&shard->mutex);
     bool before = *place == mark;
     *place = mark;
-    (void)pthread_mutex_unlock(&shard->mutex);
     return before;
+}
+
+static void keep(struct shard *shard, const uint8_t *digest, struct fgw_bytes bytes)
+{
+    struct fgw_small_blob *blob = fgw_xmalloc(sizeof *blob + bytes.len);
+    *blob = (struct fgw_small_blob){.refs = 1, .len = bytes.len};
+    memcpy(blob->digest, digest, sizeof blob->digest);
+    memcpy(blob->bytes, bytes.ptr, bytes.len);
+    shard->bytes += cost_of(bytes.len);
+    fgw_list_push_front(chain_of(shard, digest), &blob->chain);
+    fgw_list_push_front(&shard->used, &blob->used);
 }
 
 void fgw_small_cache_offer(struct fgw_small_cache *cache, const struct fgw_cid *root,
                            struct fgw_bytes bytes)
 {
     const uint8_t *digest = fgw_cid_digest(root);
-    uint64_t cost = cost_of(bytes.len);
-    if (!offered_before(shard_of(cache, digest), digest)) {
-        return;
-    }
-    struct fgw_small_blob *blob = fgw_xmalloc(sizeof *blob + bytes.len);
-    *blob = (struct fgw_small_blob){.refs = 1, .len = bytes.len};
-    memcpy(blob->digest, digest, sizeof blob->digest);
-    memcpy(blob->bytes, bytes.ptr, bytes.len);
     struct shard *shard = shard_of(cache, digest);
     (void)pthread_mutex_lock(&shard->mutex);
-    bool there = find(shard, digest) != NULL;
-    while (!there && shard->bytes + cost > cache->shard_max_bytes) {
-        drop(shard, FGW_CONTAINER_OF(shard->used.prev, struct fgw_small_blob, used));
-    }
-    if (!there) {
-        shard->bytes += cost;
-        fgw_list_push_front(chain_of(shard, digest), &blob->chain);
-        fgw_list_push_front(&shard->used, &blob->used);
+    if (offered_before(shard, digest) && find(shard, digest) == NULL) {
+        while (shard->bytes + cost_of(bytes.len) > cache->shard_max_bytes) {
+            drop(shard, FGW_CONTAINER_OF(shard->used.prev, struct fgw_small_blob, used));
+        }
+        keep(shard, digest, bytes);
     }
     (void)pthread_mutex_unlock(&shard->mutex);
-    if (there) {
-        fgw_xfree(blob);
-    }
 }
 
 enum fgw_err fgw_small_blob_run(const struct fgw_small_blob *blob, uint64_t offset, size_t want,

@@ -82,34 +82,34 @@ enum fgw_err cluster_read_beat(struct fgw_cluster *cluster, const struct cluster
     return err;
 }
 
-/* A database that came back as an earlier state of itself shows a lower counter only until the next beat is
- * written: so it is looked at first, each time. False: it cannot be read, nor then written. */
-static bool look_at_own(struct fgw_cluster *cluster)
+enum fgw_err cluster_check_beat(struct fgw_cluster *cluster, uint64_t epoch, uint64_t taken,
+                                struct fgw_error *error)
 {
-    struct cluster_store own = {.epoch = cluster->epoch};
-    struct fgw_error error;
+    struct cluster_store own = {.epoch = epoch};
+    uint64_t held = cluster->epoch;
     int64_t shown;
-    fgw_error_init(&error);
-    if (cluster->beat_taken == 0) {
-        return true;
+    if (taken == 0) {
+        return FGW_OK;
     }
     memcpy(own.id, cluster->store_id, sizeof own.id);
-    if (cluster_read_beat(cluster, &own, &shown, &error) != FGW_OK) {
-        return false;
+    enum fgw_err err = cluster_read_beat(cluster, &own, &shown, error);
+    if (err == FGW_OK && cluster->epoch == held) {
+        cluster_seen_beat(cluster, (uint64_t)shown, taken);
     }
-    cluster_seen_beat(cluster, (uint64_t)shown, cluster->beat_taken);
-    return true;
+    return err;
 }
 
+/* A database that came back as an earlier state of itself shows a lower counter only until the next
+ * beat is written: so it is looked at first, each time. */
 void cluster_beat(struct fgw_cluster *cluster)
 {
-    if (!look_at_own(cluster)) {
-        return;
-    }
     struct fgw_buf data;
     struct fgw_error error;
     struct fgw_cql_result *result;
     fgw_error_init(&error);
+    if (cluster_check_beat(cluster, cluster->epoch, cluster->beat_taken, &error) != FGW_OK) {
+        return;
+    }
     fgw_buf_init(&data, DATA_MAX);
     put_own(cluster, &data);
     struct fgw_cql_value values[] = {
@@ -204,42 +204,21 @@ static void take_beat(struct fgw_cluster *cluster, const struct fgw_cql_result *
     take_data(store, data);
 }
 
-/* 0: another's row. */
-static uint64_t own_beat(const struct fgw_cluster *cluster, const struct fgw_cql_result *row)
-{
-    uint8_t id[FGW_STORAGE_ID_SIZE];
-    int64_t epoch;
-    int64_t beat;
-    bool own = fgw_cql_get_uuid(row, "store_id", id) == FGW_OK &&
-               memcmp(id, cluster->store_id, sizeof id) == 0 &&
-               fgw_cql_get_bigint(row, "epoch", &epoch) == FGW_OK &&
-               (uint64_t)epoch == cluster->epoch &&
-               fgw_cql_get_bigint(row, "beat", &beat) == FGW_OK;
-    return own ? (uint64_t)beat : 0;
-}
-
 enum fgw_err cluster_beats_read(struct fgw_cluster *cluster, struct fgw_error *error)
 {
     struct fgw_cql_result *result;
-    uint64_t taken = cluster->beat_taken;
-    uint64_t epoch = cluster->epoch;
     enum fgw_err err = cluster_execute(cluster, STATEMENT_BEATS, NULL, 0, false, &result, error);
     if (err != FGW_OK) {
         return err;
     }
     uint64_t now_ms = fgw_clock_boot_ms();
-    uint64_t own = 0;
     (void)pthread_mutex_lock(&cluster->guarded.mutex);
     while (fgw_cql_result_next(result)) {
         take_beat(cluster, result, now_ms);
-        own = own == 0 ? own_beat(cluster, result) : own;
     }
     (void)pthread_mutex_unlock(&cluster->guarded.mutex);
     fgw_cql_result_free(result);
     cluster->beats_read_ms = now_ms;
-    if (cluster->running && epoch == cluster->epoch) {
-        cluster_seen_beat(cluster, own, taken);
-    }
     return FGW_OK;
 }
 

@@ -220,6 +220,10 @@ void cluster_beat(struct fgw_cluster *cluster);
 /* The counter of the store with its epoch as the database shows it; 0: no row. */
 enum fgw_err cluster_read_beat(struct fgw_cluster *cluster, const struct cluster_store *store,
                                int64_t *out_beat, struct fgw_error *error) FGW_MUST_CHECK;
+/* Raises the alarm when the database shows less than `taken` of the own counter of this epoch; 0: none
+ * was taken yet. */
+enum fgw_err cluster_check_beat(struct fgw_cluster *cluster, uint64_t epoch, uint64_t taken,
+                                struct fgw_error *error) FGW_MUST_CHECK;
 /* What all stores said last, and whether their counters moved. */
 enum fgw_err cluster_beats_read(struct fgw_cluster *cluster,
                                 struct fgw_error *error) FGW_MUST_CHECK;

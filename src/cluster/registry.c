@@ -181,22 +181,6 @@ static enum fgw_err refuse_removed(struct fgw_error *error)
                          "empty data directory, or run fgw node adopt on this one.");
 }
 
-/* Does the database show the beats that the store wrote down? */
-static enum fgw_err check_beat(struct fgw_cluster *cluster, uint64_t epoch, struct fgw_error *error)
-{
-    struct cluster_store own = {.epoch = epoch};
-    int64_t shown;
-    if (epoch == 0 || epoch != cluster->seen.epoch || cluster->seen.beat == 0) {
-        return FGW_OK;
-    }
-    memcpy(own.id, cluster->store_id, sizeof own.id);
-    enum fgw_err err = cluster_read_beat(cluster, &own, &shown, error);
-    if (err == FGW_OK) {
-        cluster_seen_beat(cluster, (uint64_t)shown, cluster->seen.beat);
-    }
-    return err;
-}
-
 /* One attempt; *out_taken: it is ours. An unknown outcome only skips an epoch. */
 static enum fgw_err try_take(struct fgw_cluster *cluster, bool *out_taken, struct fgw_error *error)
 {
@@ -208,7 +192,9 @@ static enum fgw_err try_take(struct fgw_cluster *cluster, bool *out_taken, struc
         return refuse_removed(error);
     }
     uint64_t next = 0;
-    err = err == FGW_OK ? check_beat(cluster, seen.epoch, error) : err;
+    if (err == FGW_OK && seen.epoch == cluster->seen.epoch) {
+        err = cluster_check_beat(cluster, seen.epoch, cluster->seen.beat, error);
+    }
     if (err == FGW_OK) {
         cluster_seen_check(cluster, seen.epoch, cluster->guarded.map.version);
         next = cluster_seen_epoch(cluster);

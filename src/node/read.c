@@ -33,34 +33,37 @@ struct leaf_frame {
     size_t shown;
 };
 
+/* The size of the frame's head. */
+static size_t put_head(const struct leaf_frame *frame, uint32_t crc32c, uint8_t *out_head)
+{
+    uint8_t version = frame->channel->version;
+    struct fgw_blockapi_data data = {
+        .offset = frame->offset, .crc32c = crc32c, .digest = frame->digest};
+    fgw_blockapi_data_head(version, &data, out_head);
+    return fgw_blockapi_data_head_size(version);
+}
+
 static void show(void *context, const struct fgw_storage_place *leaf, size_t at,
                  struct fgw_bytes bytes)
 {
     struct leaf_frame *frame = context;
     if (at == 0) {
-        uint8_t version = frame->channel->version;
         uint8_t head[FGW_BLOCKAPI_DATA_HEAD_MAX];
-        struct fgw_blockapi_data data = {
-            .offset = frame->offset, .crc32c = leaf->crc32c, .digest = frame->digest};
-        fgw_blockapi_data_head(version, &data, head);
-        fgw_channel_file_begin(frame->channel, FGW_BLOCKAPI_DATA,
-                               fgw_bytes(head, fgw_blockapi_data_head_size(version)), leaf->len);
+        size_t head_size = put_head(frame, leaf->crc32c, head);
+        fgw_channel_file_begin(frame->channel, FGW_BLOCKAPI_DATA, fgw_bytes(head, head_size),
+                               leaf->len);
         frame->shown = 0;
     }
     fgw_channel_file_bytes(frame->channel, bytes);
     frame->shown += bytes.len;
 }
 
-static enum fgw_err send_memory(struct fgw_node_session *session, const struct leaf_frame *frame,
-                                struct fgw_bytes bytes)
+static enum fgw_err send_memory(const struct leaf_frame *frame, struct fgw_bytes bytes)
 {
-    uint8_t version = session->channel.version;
     uint8_t head[FGW_BLOCKAPI_DATA_HEAD_MAX];
-    struct fgw_blockapi_data data = {
-        .offset = frame->offset, .crc32c = fgw_crc32c(0, bytes), .digest = frame->digest};
-    fgw_blockapi_data_head(version, &data, head);
-    struct fgw_bytes parts[] = {fgw_bytes(head, fgw_blockapi_data_head_size(version)), bytes};
-    return fgw_channel_send(&session->channel, FGW_BLOCKAPI_DATA, parts, 2);
+    size_t head_size = put_head(frame, fgw_crc32c(0, bytes), head);
+    struct fgw_bytes parts[] = {fgw_bytes(head, head_size), bytes};
+    return fgw_channel_send(frame->channel, FGW_BLOCKAPI_DATA, parts, 2);
 }
 
 /* A leaf that is wanted whole is sent from its file; the tag is made while it is checked. A failure of
@@ -90,7 +93,7 @@ static enum fgw_err send_run(struct fgw_node_session *session, struct fgw_storag
         err = fgw_storage_reader_next(reader, offset, want, true, out_run);
     }
     if (err == FGW_OK) {
-        *out_sent = send_memory(session, &frame, out_run->bytes);
+        *out_sent = send_memory(&frame, out_run->bytes);
     }
     return err;
 }

@@ -8,6 +8,7 @@ import urllib.request
 
 import pytest
 
+import cassandra_fixture
 import cassandra_server
 import fgw_server
 from migration_world import LAST, finish_all, start_all
@@ -31,9 +32,7 @@ class Keyspace:
 
 @pytest.fixture(scope="module")
 def ring(tmp_path_factory):
-    reason = cassandra_server.unavailable_reason()
-    if reason is not None:
-        pytest.skip(reason)
+    cassandra_fixture.skip_if_unavailable()
     hosts = ("127.0.0.1", "127.0.0.2")
     port, storage_port = (cassandra_server.free_port(hosts[1]) for _ in range(2))
     nodes = [cassandra_server.Cassandra(tmp_path_factory.mktemp("ring"), host, port, storage_port,
@@ -94,9 +93,7 @@ def test_ring_of_two(ring, tmp_path):
 
 
 def test_password_and_tls_only(tmp_path):
-    reason = cassandra_server.unavailable_reason()
-    if reason is not None:
-        pytest.skip(reason)
+    cassandra_fixture.skip_if_unavailable()
     with cassandra_server.Cassandra(tmp_path / "db", auth=True, tls="only") as database:
         secured = {"FGW_CQL_USER": "cassandra", "FGW_CQL_PASSWORD": "cassandra",
                    "FGW_CQL_TLS_CA": str(database.folder / "tls" / "ca.crt")}

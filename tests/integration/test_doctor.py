@@ -9,6 +9,7 @@ import pytest
 from cassandra.auth import PlainTextAuthProvider
 from cassandra.cluster import Cluster
 
+import cassandra_fixture
 import cassandra_server
 import fgw_server
 from certificates import make_certificates
@@ -91,9 +92,7 @@ def test_nobody_there(tmp_path):
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory):
     """A Cassandra with passwords and TLS, and our keyspace on it."""
-    reason = cassandra_server.unavailable_reason()
-    if reason is not None:
-        pytest.skip(reason)
+    cassandra_fixture.skip_if_unavailable()
     folder = tmp_path_factory.mktemp("guarded")
     with cassandra_server.Cassandra(folder, auth=True, tls="optional") as server:
         done = fgw_server.run_fgw("db-init", env=settings(server.address), timeout=300)

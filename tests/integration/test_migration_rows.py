@@ -10,6 +10,7 @@ import pytest
 from cassandra.auth import PlainTextAuthProvider
 from cassandra.cluster import Cluster
 
+import cassandra_fixture
 import cassandra_server
 import fgw_server
 import old_gateway
@@ -239,9 +240,7 @@ def test_row25_old_gateway_on_a_database_of_ours(migrated):
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory):
     """A Cassandra with roles: `reader` may read, `writer` read and write, neither makes tables."""
-    reason = cassandra_server.unavailable_reason()
-    if reason is not None:
-        pytest.skip(reason)
+    cassandra_fixture.skip_if_unavailable()
     with cassandra_server.Cassandra(tmp_path_factory.mktemp("cassandra"), auth=True) as server:
         cluster = Cluster([server.host], port=server.port, protocol_version=4,
                           auth_provider=PlainTextAuthProvider("cassandra", "cassandra"))

@@ -4,6 +4,7 @@ import subprocess
 
 import pytest
 
+import cassandra_fixture
 import cassandra_server
 import fgw_server
 
@@ -21,9 +22,7 @@ class GuardedCassandra(cassandra_server.Cassandra):
 
 @pytest.mark.timeout(600)
 def test_lists_pass_over_removed_rows(tmp_path):
-    reason = cassandra_server.unavailable_reason()
-    if reason is not None:
-        pytest.skip(reason)
+    cassandra_fixture.skip_if_unavailable()
     with GuardedCassandra(tmp_path) as server:
         done = subprocess.run([str(PROGRAM)], stdin=subprocess.DEVNULL, env={
             **fgw_server.clean_environment(), "FGW_TEST_CQL_HOSTS": server.address},

@@ -4,6 +4,7 @@ import fcntl
 import os
 import pathlib
 
+import pytest
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile
 from cassandra.policies import RoundRobinPolicy
 
@@ -42,6 +43,12 @@ class Database:
     def close(self):
         if self._cluster is not None:
             self._cluster.shutdown()
+
+
+def skip_if_unavailable():
+    reason = cassandra_server.unavailable_reason()
+    if reason is not None:
+        pytest.skip(reason)
 
 
 def run_folder(base):

@@ -113,9 +113,7 @@ def rng(request):
 def cassandra(run_folder):
     address = cassandra_fixture.given_address()
     if address is None:
-        reason = cassandra_server.unavailable_reason()
-        if reason is not None:
-            pytest.skip(reason)
+        cassandra_fixture.skip_if_unavailable()
         address = cassandra_fixture.shared_address(run_folder)
     database = cassandra_fixture.Database(address)
     yield database
@@ -125,9 +123,7 @@ def cassandra(run_folder):
 @pytest.fixture(scope="module")
 def own_database(tmp_path_factory):
     """To be stopped and killed: what it acknowledges is on its disk."""
-    reason = cassandra_server.unavailable_reason()
-    if reason is not None:
-        pytest.skip(reason)
+    cassandra_fixture.skip_if_unavailable()
     with cassandra_server.Cassandra(tmp_path_factory.mktemp("cassandra"), durable=True) as server:
         yield server
 

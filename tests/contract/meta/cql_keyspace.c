@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/fs.h"
+#include "base/log.h"
 #include "base/rng.h"
 #include "event/fiber.h"
 #include "migrate/tokenizer.h"
@@ -109,6 +110,7 @@ void cql_keyspace_open(struct cql_keyspace *keyspace)
                                         .contact_points_only = true};
     settings.port = port == NULL ? 0 : (uint16_t)strtoul(port, NULL, 10);
     fgw_error_init(&error);
+    fgw_log_configure(FGW_LOG_DEBUG, false); /* why a statement failed */
     if (fgw_cql_config_new(&settings, &keyspace->config, &error) != FGW_OK) {
         give_up("settings", &error);
     }
