@@ -4,7 +4,7 @@
 #include "base/crc.h"
 #include "event/fiber.h"
 
-enum { HASH_STEP = 64 * 1024, FIRST_CAPACITY = 16 * 1024 };
+enum { HASH_STEP = 64 * 1024, FIRST_CAPACITY = 16 * 1024, ROOM_MIN = 256 * 1024 };
 
 void fgw_leaf_hash_begin(struct fgw_leaf_hash *hash, struct fgw_md5 *md5)
 {
@@ -66,7 +66,9 @@ void fgw_leaf_fill(struct fgw_leaf *leaf, struct fgw_bytes *rest)
         size_t room = FGW_STORAGE_BLOCK_MAX - leaf->len;
         struct fgw_bytes piece = fgw_bytes_sub(*rest, 0, room < HASH_STEP ? room : HASH_STEP);
         make_room(leaf, piece.len);
-        memcpy(leaf->bytes + leaf->len, piece.ptr, piece.len);
+        if (piece.ptr != NULL && piece.ptr != leaf->bytes + leaf->len) {
+            memcpy(leaf->bytes + leaf->len, piece.ptr, piece.len);
+        }
         fgw_leaf_hash_update(&leaf->sha256, piece);
         leaf->crc32c = fgw_crc32c(leaf->crc32c, piece);
         leaf->len += piece.len;
@@ -75,6 +77,16 @@ void fgw_leaf_fill(struct fgw_leaf *leaf, struct fgw_bytes *rest)
             fgw_fiber_yield();
         }
     }
+}
+
+/* None of a small leaf: it has to grow, and then moves. */
+size_t fgw_leaf_room(const struct fgw_leaf *leaf, uint8_t **out_room)
+{
+    if (leaf->capacity < ROOM_MIN) {
+        return 0;
+    }
+    *out_room = leaf->bytes + leaf->len;
+    return leaf->capacity - leaf->len;
 }
 
 struct fgw_storage_block fgw_leaf_end(struct fgw_leaf *leaf)

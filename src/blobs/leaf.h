@@ -30,6 +30,8 @@ struct fgw_leaf {
 void fgw_leaf_begin(struct fgw_leaf *leaf, struct fgw_md5 *md5);
 /* Takes what fits off the front of *rest. Yields to other fibers every 64 KiB. */
 void fgw_leaf_fill(struct fgw_leaf *leaf, struct fgw_bytes *rest);
+/* As fgw_blob_stage_room: what is put there and then filled in is not copied. */
+size_t fgw_leaf_room(const struct fgw_leaf *leaf, uint8_t **out_room);
 static inline bool fgw_leaf_full(const struct fgw_leaf *leaf)
 {
     return leaf->len == FGW_STORAGE_BLOCK_MAX;

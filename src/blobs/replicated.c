@@ -281,6 +281,7 @@ static const struct fgw_blobs_ops OPS = {
     .stage_takes_md5 = true,
     .stage_begin = fgw_replicated_stage_begin,
     .stage_write = fgw_replicated_stage_write,
+    .stage_room = fgw_replicated_stage_room,
     .stage_finish = fgw_replicated_stage_finish,
     .stage_abort = fgw_replicated_stage_abort,
     .stage_copy = stage_copy,

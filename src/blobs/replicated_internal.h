@@ -178,6 +178,7 @@ enum fgw_err fgw_replicated_stage_begin(struct fgw_blobs *blobs,
                                         struct fgw_error *error) FGW_MUST_CHECK;
 enum fgw_err fgw_replicated_stage_write(struct fgw_blob_stage *stage,
                                         struct fgw_bytes bytes) FGW_MUST_CHECK;
+size_t fgw_replicated_stage_room(struct fgw_blob_stage *stage, uint8_t **out_room);
 enum fgw_err fgw_replicated_stage_finish(struct fgw_blob_stage *stage,
                                          struct fgw_blob_staged *out_staged) FGW_MUST_CHECK;
 void fgw_replicated_stage_abort(struct fgw_blob_stage *stage);

@@ -255,6 +255,11 @@ enum fgw_err fgw_replicated_stage_write(struct fgw_blob_stage *stage, struct fgw
     return stage->failed;
 }
 
+size_t fgw_replicated_stage_room(struct fgw_blob_stage *stage, uint8_t **out_room)
+{
+    return stage->failed == FGW_OK ? fgw_leaf_room(&stage->leaf, out_room) : 0;
+}
+
 static void end_stage(struct fgw_blob_stage *stage)
 {
     if (stage->senders > 0) {
