@@ -15,11 +15,15 @@
             abort(); \
         } \
     } while (0)
+/* Where answers get lost: a write that is refused after its first answer was lost may be told as not
+ * known, which changes nothing either. */
+extern bool contract_loses_answers;
+bool contract_answered(enum fgw_err got, enum fgw_err wanted);
 /* The call answers `code`; otherwise prints what it answered. */
 #define MUST_ANSWER(call, code) \
     do { \
         enum fgw_err got_ = (call); \
-        if (got_ != (code)) { \
+        if (!contract_answered(got_, code)) { \
             (void)fprintf(stderr, "%s:%d: %s answered %s, not %s\n", __FILE__, __LINE__, #call, \
                           fgw_err_name(got_), fgw_err_name(code)); \
             abort(); \
