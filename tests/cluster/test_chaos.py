@@ -26,6 +26,7 @@ from cassandra_server import Cassandra
 from cluster import Cluster
 from gate import Gate
 from history import DELETE, GET, MISSING, OK, PUT, REFUSED, UNKNOWN, Operation
+from stores import wait_for
 
 BUCKET, CLIENTS, KEYS, GENERATION_S = "chaos", 5, 6, 5.0
 SIZES = (40, 2000, 300_000, 1_500_000)
@@ -261,14 +262,6 @@ def chaos(request, tmp_path):
 
 # -- the end ----------------------------------------------------------------------------------------
 
-def wait_for(condition, what):
-    end = time.monotonic() + LIMIT_S
-    while not (value := condition()):
-        assert time.monotonic() < end, what
-        time.sleep(1)
-    return value
-
-
 def read_all(cluster, record):
     """Every key once more, and the list: (ETags read, ETags listed, blobs: (key, part) -> (cid, size))."""
     s3 = client(cluster.proxies[1], attempts=6)
@@ -336,15 +329,18 @@ def check_counts(cluster, keys, blobs):
     everything is deleted: what stays are holds of uploads and writes that never got a name."""
     s3 = client(cluster.proxies[1], attempts=6)
     abort_uploads(s3)
-    held = wait_for(lambda: holds_with_a_name(cluster), "nothing is held")
-    print(f"{held} holds in the names of {len(blobs)} blobs")
-    assert held >= 2 * len(blobs)
+
+    def held_for():
+        return f"{holds_with_a_name(cluster)} holds in the names of {len(blobs)} blobs"
+
+    wait_for(lambda: holds_with_a_name(cluster) >= 2 * len(blobs), LIMIT_S, held_for)
+    print(held_for())
     for key in keys:
         s3.delete_object(Bucket=BUCKET, Key=key)
     # nodes of a tree and rounding up: less than a hundredth
     wait_for(lambda: all(abs(held - unnamed) <= unnamed * 0.01 + 1000
-                         for held, unnamed in left_over(cluster)),
-             f"what is held is not what nobody names: {left_over(cluster)}")
+                         for held, unnamed in left_over(cluster)), LIMIT_S,
+             lambda: f"what is held is not what nobody names: {left_over(cluster)}")
     print(f"held, and held without a name: {left_over(cluster)}")
 
 
@@ -396,7 +392,8 @@ def run(cluster, seed, seconds, folder):
     assert heads == listed, f"seed {seed}: lists and heads differ"
     assert counts[OK] > len(record.operations) / 4
     assert undecided * 10 < len(record.by_key())
-    wait_for(lambda: lacking(cluster, blobs) == [], f"seed {seed}: copies are missing")
+    wait_for(lambda: lacking(cluster, blobs) == [], LIMIT_S,
+             lambda: f"seed {seed}: copies are missing: {lacking(cluster, blobs)}")
     check_counts(cluster, heads, blobs)
 
 
