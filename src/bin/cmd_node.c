@@ -12,7 +12,7 @@
 #include "bin/server.h"
 #include "event/fiber.h"
 
-enum option { OPT_CANCEL, OPT_FORCE, OPT_JSON, OPT_COUNT };
+enum option { OPT_ALL, OPT_CANCEL, OPT_FORCE, OPT_JSON, OPT_COUNT };
 enum { LOOK_MS = FGW_CLUSTER_BEAT_MS + 1500, CONNECT_MS = 10000 };
 
 struct node_verb {
@@ -24,6 +24,7 @@ struct node_verb {
 };
 
 static const struct fgw_config_option OPTIONS[OPT_COUNT] = {
+    [OPT_ALL] = {"all", false, NULL, "reconcile: every hold, and whether it is named"},
     [OPT_CANCEL] = {"cancel", false, NULL, "drain: it takes part again"},
     [OPT_FORCE] = {"force", false, NULL, "remove: also a store that is a member of sets"},
     [OPT_JSON] = {"json", false, NULL, "one JSON document"},
@@ -180,11 +181,17 @@ static int list(struct node_verb *verb)
 
 /* -- reconcile ----------------------------------------------------------------------------------- */
 
+struct gathered {
+    json_t *unnamed;
+    json_t *holds; /* with --all, else empty */
+    json_int_t looked;
+    json_t *last; /* the last answer */
+};
+
 /* Pages until the store has shown all its holds. */
-static int gather(struct node_verb *verb, json_t *unnamed, json_int_t *out_looked,
-                  json_t **out_last)
+static int gather(struct node_verb *verb, struct gathered *into)
 {
-    json_t *body = json_object();
+    json_t *body = json_pack("{s:b}", "all", verb->options[OPT_ALL].value != NULL);
     const char *cursor = NULL;
     int exit_code;
     do {
@@ -193,42 +200,55 @@ static int gather(struct node_verb *verb, json_t *unnamed, json_int_t *out_looke
         if (exit_code != FGW_EXIT_OK) {
             break;
         }
-        (void)json_array_extend(unnamed, json_object_get(answer, "unnamed"));
-        *out_looked += json_integer_value(json_object_get(answer, "looked"));
+        (void)json_array_extend(into->unnamed, json_object_get(answer, "unnamed"));
+        (void)json_array_extend(into->holds, json_object_get(answer, "holds"));
+        into->looked += json_integer_value(json_object_get(answer, "looked"));
         (void)json_object_set(body, "cursor", json_object_get(answer, "cursor"));
         cursor = json_string_value(json_object_get(body, "cursor"));
-        json_decref(*out_last);
-        *out_last = answer;
+        json_decref(into->last);
+        into->last = answer;
     } while (cursor != NULL && cursor[0] != '\0');
     json_decref(body);
     return exit_code;
 }
 
-static int reconcile(struct node_verb *verb)
+static int print_gathered(const struct node_verb *verb, struct gathered *gathered)
 {
     static const char *const COLUMNS[] = {
         "alarm",      "free_nothing_for_s", "epoch_shown",
         "epoch_seen", "map_version_shown",  "map_version_seen_before",
         "looked",     "unnamed_count",      NULL};
+    static const char *const HOLDS[] = {"key", "size", "cid", "owner", "extent", "named", NULL};
     static const char *const UNNAMED[] = {"key", "size", "cid", NULL};
     bool json = verb->options[OPT_JSON].value != NULL;
-    json_t *unnamed = json_array();
-    json_t *last = NULL;
-    json_int_t looked = 0;
-    int exit_code = gather(verb, unnamed, &looked, &last);
-    if (exit_code == FGW_EXIT_OK) {
-        (void)json_object_del(last, "cursor");
-        (void)json_object_set_new(last, "looked", json_integer(looked));
-        (void)json_object_set_new(last, "unnamed_count",
-                                  json_integer((json_int_t)json_array_size(unnamed)));
-        (void)json_object_set(last, "unnamed", unnamed);
-        exit_code = fgw_admin_print(last, NULL, COLUMNS, json);
-        if (exit_code == FGW_EXIT_OK && !json && json_array_size(unnamed) > 0) {
-            exit_code = fgw_admin_print(last, "unnamed", UNNAMED, false);
-        }
+    bool all = verb->options[OPT_ALL].value != NULL;
+    json_t *last = gathered->last;
+    (void)json_object_del(last, "cursor");
+    (void)json_object_set_new(last, "looked", json_integer(gathered->looked));
+    (void)json_object_set_new(last, "unnamed_count",
+                              json_integer((json_int_t)json_array_size(gathered->unnamed)));
+    (void)json_object_set(last, "unnamed", gathered->unnamed);
+    if (all) {
+        (void)json_object_set(last, "holds", gathered->holds);
     }
-    json_decref(last);
-    json_decref(unnamed);
+    int exit_code = fgw_admin_print(last, NULL, COLUMNS, json);
+    const char *name = all ? "holds" : "unnamed";
+    if (exit_code == FGW_EXIT_OK && !json && json_array_size(json_object_get(last, name)) > 0) {
+        exit_code = fgw_admin_print(last, name, all ? HOLDS : UNNAMED, false);
+    }
+    return exit_code;
+}
+
+static int reconcile(struct node_verb *verb)
+{
+    struct gathered gathered = {.unnamed = json_array(), .holds = json_array()};
+    int exit_code = gather(verb, &gathered);
+    if (exit_code == FGW_EXIT_OK) {
+        exit_code = print_gathered(verb, &gathered);
+    }
+    json_decref(gathered.last);
+    json_decref(gathered.holds);
+    json_decref(gathered.unnamed);
     return exit_code;
 }
 
@@ -329,7 +349,7 @@ static int execute_verb(const struct fgw_command *command, struct node_verb *ver
     (void)fprintf(
         stderr,
         "fgw: error: usage: fgw %s list | adopt | drain NODE [--cancel] | remove NODE [--force] | "
-        "rebalance | reconcile\n",
+        "rebalance | reconcile [--all]\n",
         command->verb);
     return FGW_EXIT_USAGE;
 }

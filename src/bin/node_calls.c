@@ -104,23 +104,49 @@ static int rebalance(const struct fgw_node_calls *calls, json_t **out_answer)
 
 /* -- what the store has and the metadata does not ------------------------------------------------ */
 
-static json_t *hold_json(const struct fgw_storage_hold_seen *hold)
-{
-    char cid[FGW_CID_TEXT_SIZE];
-    struct fgw_bytes key = hold->owner.key;
-    fgw_cid_text(&hold->root, cid);
-    json_t *text = json_stringn((const char *)key.ptr, key.len);
-    return json_pack("{s:o,s:s,s:I}", "key", text == NULL ? json_string("?") : text, "cid", cid,
-                     "size", (json_int_t)hold->size_bytes);
-}
-
 struct page {
     const struct fgw_node_calls *calls;
     struct fgw_arena arena;
     struct fgw_buf cursor;
     json_t *unnamed;
+    json_t *holds; /* all of them; NULL: not wanted */
     uint64_t looked;
 };
+
+static json_t *hold_json(struct page *page, const struct fgw_storage_hold_seen *hold)
+{
+    char cid[FGW_CID_TEXT_SIZE];
+    struct fgw_bytes key = hold->owner.key;
+    fgw_cid_text(&hold->root, cid);
+    json_t *text = json_stringn((const char *)key.ptr, key.len);
+    return json_pack(
+        "{s:o,s:s,s:I,s:s,s:I}", "key", text == NULL ? json_string("?") : text, "cid", cid, "size",
+        (json_int_t)hold->size_bytes, "owner",
+        fgw_hex(&page->arena, fgw_bytes(hold->owner.owner_id, sizeof hold->owner.owner_id)),
+        "extent", (json_int_t)hold->extent);
+}
+
+/* Whether the rows that name a hold mean this store's copy. */
+static const char *where_named(struct fgw_cluster *cluster, const struct fgw_cluster_named *named)
+{
+    const struct fgw_placement *placement = fgw_cluster_placement(cluster);
+    const char *where = !named->live ? "nowhere" : named->any_set ? "upload" : "elsewhere";
+    struct fgw_placement_set *set = fgw_xmalloc(sizeof *set);
+    for (unsigned i = 0; named->live && i < named->count; i++) {
+        if (placement->resolve(placement->context, named->sets[i], set) != FGW_OK) {
+            where = "unknown set";
+            continue;
+        }
+        for (unsigned k = 0; k < set->count; k++) {
+            if (set->members[k].local) {
+                fgw_xfree(set);
+                return "here";
+            }
+        }
+    }
+    fgw_xfree(set);
+    return where;
+}
 
 static enum fgw_err look_at_page(struct page *page, size_t *out_count, struct fgw_error *error)
 {
@@ -132,7 +158,13 @@ static enum fgw_err look_at_page(struct page *page, size_t *out_count, struct fg
         struct fgw_cluster_named named = {0};
         err = calls->named(calls->named_context, &holds[i].owner, &holds[i].root, &named, error);
         if (err == FGW_OK && !named.live) {
-            (void)json_array_append_new(page->unnamed, hold_json(&holds[i]));
+            (void)json_array_append_new(page->unnamed, hold_json(page, &holds[i]));
+        }
+        if (err == FGW_OK && page->holds != NULL) {
+            json_t *hold = hold_json(page, &holds[i]);
+            (void)json_object_set_new(hold, "named",
+                                      json_string(where_named(calls->cluster, &named)));
+            (void)json_array_append_new(page->holds, hold);
         }
         page->looked++;
     }
@@ -175,6 +207,7 @@ static int reconcile(const struct fgw_node_calls *calls, const json_t *body, jso
     fgw_arena_init(&page.arena, 0);
     fgw_buf_init(&page.cursor, 0);
     page.unnamed = json_array();
+    page.holds = json_is_true(json_object_get(body, "all")) ? json_array() : NULL;
     enum fgw_err err = take_cursor(&page, body);
     if (err == FGW_OK) {
         err = look_at_page(&page, &count, &error);
@@ -183,9 +216,13 @@ static int reconcile(const struct fgw_node_calls *calls, const json_t *body, jso
         const char *next = count == 0 ? "" : fgw_hex(&page.arena, fgw_buf_bytes(&page.cursor));
         *out_answer = json_pack("{s:O,s:I,s:s}", "unnamed", page.unnamed, "looked",
                                 (json_int_t)page.looked, "cursor", next);
+        if (page.holds != NULL) {
+            (void)json_object_set(*out_answer, "holds", page.holds);
+        }
         add_seen(calls->cluster, *out_answer);
     }
     json_decref(page.unnamed);
+    json_decref(page.holds);
     fgw_buf_deinit(&page.cursor);
     fgw_arena_deinit(&page.arena);
     return err == FGW_OK ? 200 : refused(err, &error, out_answer);

@@ -19,7 +19,7 @@
  *   POST   /admin/nodes                      {"do":"rebalance"}
  *   POST   /admin/nodes/NAME/drain           {"cancel":true} takes it back
  *   POST   /admin/nodes/NAME/remove          {"force":true}
- *   POST   /admin/nodes/self/reconcile       {"cursor"}: what the store has and the metadata does not
+ *   POST   /admin/nodes/self/reconcile       {"cursor","all"}: holds that no row names, or all
  *   GET    /admin/status
  *   and those of admin_storage.h and of extras
  * Errors: {"error":CODE,"message":TEXT} with a 4xx or 5xx status.

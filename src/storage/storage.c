@@ -215,6 +215,11 @@ static void set_defaults(struct fgw_storage_options *options)
     if (options->checkpoint_bytes == 0 && test != NULL) {
         options->checkpoint_bytes = strtoull(test, NULL, 10);
     }
+    test = getenv("FGW_TEST_HOLD_AGE_MS");
+    if (test != NULL && options->sweep_min_age_ms == 0 && options->pending_drop_ms == 0) {
+        options->sweep_min_age_ms = strtoull(test, NULL, 10);
+        options->pending_drop_ms = options->sweep_min_age_ms;
+    }
     options->path = NULL; /* the caller's: dir.path from here on */
 }
 

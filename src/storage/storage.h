@@ -42,7 +42,8 @@ struct fgw_storage_options {
     uint64_t sweep_grace_ms;   /* FGW_SWEEP_GRACE */
     uint64_t pending_ask_ms;   /* age at which a pending hold is asked about; 0 = 5 min */
     uint64_t pending_drop_ms;  /* age at which one named elsewhere ends; 0 = 2 h */
-    uint64_t sweep_min_age_ms; /* tests: no hold is swept sooner; 0 = 2 h */
+    uint64_t sweep_min_age_ms; /* tests: no hold is swept sooner; 0 = 2 h (this one and
+                                    pending_drop_ms: FGW_TEST_HOLD_AGE_MS in the environment) */
     unsigned dead_percent;     /* FGW_DEAD_PERCENT */
     uint64_t checkpoint_bytes; /* of records before the next checkpoint, at least; 0 = 256 MiB
                                     (FGW_TEST_CHECKPOINT_BYTES in the environment) */

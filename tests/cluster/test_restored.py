@@ -55,6 +55,9 @@ def check_alarm(cluster, before, after):
     lost = {hold["key"] for node in cluster.nodes
             for hold in node.fgw("node", "reconcile")[1]["unnamed"]}
     assert after <= lost and not before & lost
+    named = {hold["key"]: hold["named"] for node in cluster.nodes
+             for hold in node.fgw("node", "reconcile", "--all")[1]["holds"]}
+    assert {named[key] for key in after} == {"nowhere"} and {named[key] for key in before} == {"here"}
 
 
 def forget(objects, keys):
