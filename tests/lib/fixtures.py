@@ -16,6 +16,7 @@ FGW_TEST_BINARY the program; FGW_TEST_CASSANDRA=host:port a database that runs a
 FGW_TEST_SAMPLE=N keeps, of the tests that use `server`, those marked every_form and one in N of the
 others, chosen by the seed; they share one server a process.
 """
+import collections
 import os
 import pathlib
 import random
@@ -59,11 +60,22 @@ def in_sample(item):
     return chosen or item.get_closest_marker("every_form") is not None
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
     if sample_size() > 0:
         left_out = [item for item in items if not in_sample(item)]
         items[:] = [item for item in items if in_sample(item)]
         config.hook.pytest_deselected(items=left_out)
+    if hasattr(config, "workerinput"):
+        put_long_files_first(items)
+
+
+def put_long_files_first(items):
+    """Lanes take files in this order (--no-loadscope-reorder): those with a test of minutes, so that no
+    lane ends with it while the others are done, then those with many tests, as pytest-xdist would."""
+    tests = collections.Counter(item.path for item in items)
+    long = {item.path for item in items if item.get_closest_marker("long")}
+    items.sort(key=lambda item: (item.path not in long, -tests[item.path]))
 
 
 def pytest_report_header():

@@ -51,8 +51,9 @@ def run_form(run, form, folders, sample=0):
     if os.path.exists(report):
         os.unlink(report)
     command = [PYTHON, "-m", "pytest", "-q", "-n", os.environ.get("FGW_TEST_LANES", "2"),
-               "--dist", "loadfile", "--max-worker-restart=3", "--junit-xml", report,
-               "-m", MARKS[run.mode], *folders]
+               # in which order: fixtures.put_long_files_first
+               "--dist", "loadfile", "--no-loadscope-reorder", "--max-worker-restart=3",
+               "--junit-xml", report, "-m", MARKS[run.mode], *folders]
     if run.expression:
         command += ["-k", run.expression]
     code = call(command, LIMIT_S[run.mode], wrap_up_s=60,
