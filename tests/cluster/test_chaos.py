@@ -4,7 +4,8 @@ what heads say, every blob of every object has all its copies and exactly the ho
 (lib/final_state.py), and when all objects are deleted nothing is left.
 
 A run's faults and requests come from its seed (times are the machine's): FGW_CHAOS_SEED, or drawn from
-FGW_TEST_SEED. FGW_CHAOS_S says how long. The history of a run that failed is kept beside the logs; tests/lib/history.py reads it."""
+FGW_TEST_SEED. FGW_CHAOS_S says how long. The history of a run that failed is kept beside the logs;
+tests/lib/history.py reads it."""
 import collections
 import contextlib
 import hashlib
@@ -26,7 +27,6 @@ from cassandra_server import Cassandra
 from cluster import Cluster
 from gate import Gate
 from history import DELETE, GET, MISSING, OK, PUT, REFUSED, UNKNOWN, Operation
-from stores import wait_for
 
 BUCKET, CLIENTS, KEYS, GENERATION_S = "chaos", 5, 6, 5.0
 SIZES = (40, 2000, 300_000, 1_500_000)

@@ -8,7 +8,6 @@ import botocore.config
 
 import block_api
 import cluster as cluster_module
-import legacy_gateway
 
 MIB = 1024 * 1024
 ATTEMPTS = 4  # as a client would that takes 503 for what it is
@@ -25,12 +24,6 @@ def client(member, attempts=1, read_s=60, connect_s=5):
     return boto3.client("s3", endpoint_url=member.endpoint, region_name=cluster_module.REGION,
                         aws_access_key_id=cluster_module.ACCESS_KEY,
                         aws_secret_access_key=cluster_module.SECRET_KEY, config=config)
-
-
-def blob_cid(data):
-    """The root of a blob of these bytes: one raw leaf, or the node above leaves of 1 MiB."""
-    root = legacy_gateway.tree(data)[-1]
-    return root.cid if len(data) <= MIB else b"\x01\x70" + root.cid
 
 
 class Objects:
