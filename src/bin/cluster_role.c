@@ -333,10 +333,7 @@ static enum fgw_storage_liveness set_is_here(void *context, uint64_t set_id)
     struct fgw_placement_set *set = fgw_xmalloc(sizeof *set);
     enum fgw_storage_liveness here = FGW_STORAGE_UNDECIDED;
     if (placement->resolve(placement->context, set_id, set) == FGW_OK) {
-        here = FGW_STORAGE_ELSEWHERE;
-        for (unsigned i = 0; i < set->count; i++) {
-            here = set->members[i].local ? FGW_STORAGE_HERE : here;
-        }
+        here = fgw_placement_set_is_here(set) ? FGW_STORAGE_HERE : FGW_STORAGE_ELSEWHERE;
     }
     fgw_xfree(set);
     return here;

@@ -132,17 +132,11 @@ static const char *where_named(struct fgw_cluster *cluster, const struct fgw_clu
     const struct fgw_placement *placement = fgw_cluster_placement(cluster);
     const char *where = !named->live ? "nowhere" : named->any_set ? "upload" : "elsewhere";
     struct fgw_placement_set *set = fgw_xmalloc(sizeof *set);
-    for (unsigned i = 0; named->live && i < named->count; i++) {
-        if (placement->resolve(placement->context, named->sets[i], set) != FGW_OK) {
-            where = "unknown set";
-            continue;
-        }
-        for (unsigned k = 0; k < set->count; k++) {
-            if (set->members[k].local) {
-                fgw_xfree(set);
-                return "here";
-            }
-        }
+    bool here = false;
+    for (unsigned i = 0; named->live && i < named->count && !here; i++) {
+        bool known = placement->resolve(placement->context, named->sets[i], set) == FGW_OK;
+        here = known && fgw_placement_set_is_here(set);
+        where = here ? "here" : known ? where : "unknown set";
     }
     fgw_xfree(set);
     return where;

@@ -34,6 +34,16 @@ enum fgw_placement_event {
     FGW_PLACEMENT_DAMAGED /* it has bytes that are not what was asked for */
 };
 
+/* Is the store of this process a member? */
+static inline bool fgw_placement_set_is_here(const struct fgw_placement_set *set)
+{
+    bool here = false;
+    for (unsigned i = 0; i < set->count && !here; i++) {
+        here = set->members[i].local;
+    }
+    return here;
+}
+
 struct fgw_placement {
     void *context;
     /* A set for new bytes with `replicas` members (0: the default), as many as the cluster allows,

@@ -198,10 +198,8 @@ static bool is_here(struct fgw_cluster *cluster, const struct fgw_cluster_named 
     bool here = named->any_set;
     struct fgw_placement_set *set = fgw_xmalloc(sizeof *set);
     for (unsigned i = 0; i < named->count && !here; i++) {
-        here = cluster_resolve(cluster, named->sets[i], set) != FGW_OK;
-        for (unsigned k = 0; k < set->count && !here; k++) {
-            here = set->members[k].local;
-        }
+        here = cluster_resolve(cluster, named->sets[i], set) != FGW_OK ||
+               fgw_placement_set_is_here(set);
     }
     fgw_xfree(set);
     return here;

@@ -12,8 +12,7 @@ must free everything. An upload that is open or completing names its parts on an
 import collections
 import time
 
-import block_api
-import cluster as cluster_module
+import stores
 
 LIMIT_S = 180
 
@@ -28,14 +27,9 @@ def wait_for(found, what, limit_s=LIMIT_S):
 
 def lacking(cluster, blobs, replicas):
     """(key, cid, copies) of blobs with fewer copies, by asking each store."""
-    copies = collections.Counter()
-    for node in cluster.nodes:
-        with block_api.opened(node, cluster_module.CLUSTER_SECRET) as api:
-            for key, named in blobs.items():
-                for cid, size in named:
-                    copies[key, cid] += api.has(cid, size)
-    return [(key, cid, copies[key, cid]) for key, named in blobs.items() for cid, _ in named
-            if copies[key, cid] < replicas]
+    copies = stores.copies_of(cluster.nodes, {(key, cid): (cid, size) for key, named in blobs.items()
+                                              for cid, size in named})
+    return [(*blob, count) for blob, count in copies.items() if count < replicas]
 
 
 def differences(cluster, blobs, replicas):
@@ -46,14 +40,13 @@ def differences(cluster, blobs, replicas):
             held[hold["key"], hold["cid"], hold["size"]] += 1
             if hold["named"] != "here":
                 wrong.append((f"named {hold['named']}", hold["key"], hold["cid"], node.name))
-    wanted = collections.Counter({(key, cid, size): 0 for key, named in blobs.items()
-                                  for cid, size in named})
+    wanted = collections.Counter()
     for key, named in blobs.items():
         for cid, size in named:
             wanted[key, cid, size] += replicas
     for what in sorted(set(held) | set(wanted)):
         if held[what] != wanted[what]:
-            wrong.append((f"held by {held[what]} stores, not {wanted[what]}", *what[:2], what[2]))
+            wrong.append((f"held by {held[what]} stores, not {wanted[what]}", *what))
     return wrong
 
 

@@ -26,6 +26,16 @@ def client(member, attempts=1, read_s=60, connect_s=5):
                         aws_secret_access_key=cluster_module.SECRET_KEY, config=config)
 
 
+def copies_of(nodes, blobs):
+    """How many of the nodes have each of {name: (cid, size)}."""
+    have = dict.fromkeys(blobs, 0)
+    for node in nodes:
+        with block_api.opened(node, cluster_module.CLUSTER_SECRET) as api:
+            for name, (cid, size) in blobs.items():
+                have[name] += api.has(cid, size)
+    return have
+
+
 class Objects:
     """Objects of one bucket, and which stores have their blobs."""
 
@@ -45,14 +55,8 @@ class Objects:
 
     def copies(self, nodes=None):
         """How many of the nodes that run have each object."""
-        have = dict.fromkeys(self.known, 0)
-        for node in nodes or self.cluster.nodes:
-            if not node.running():
-                continue
-            with block_api.opened(node, cluster_module.CLUSTER_SECRET) as api:
-                for key, (cid, size, _) in self.known.items():
-                    have[key] += api.has(cid, size)
-        return have
+        return copies_of([node for node in nodes or self.cluster.nodes if node.running()],
+                         {key: (cid, size) for key, (cid, size, _) in self.known.items()})
 
     def on(self, node):
         return sum(self.copies([node]).values())

@@ -231,9 +231,9 @@ static int teardown_with_cache(void **state)
     return result;
 }
 
-static unsigned rooms; /* writes into a stage's own memory */
-
 /* -- bodies -------------------------------------------------------------------------------------- */
+
+static unsigned rooms; /* writes into a stage's own memory */
 
 static uint8_t *make_body(size_t size)
 {
