@@ -14,137 +14,25 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "contract/meta/cql_keyspace.h"
+#include "contract/meta/cql_heads.h"
 #include "contract/meta/memory_blobs.h"
 #include "event/fiber.h"
 #include "meta/cql/cql.h"
 #include "meta/cql/cql_internal.h"
 
-enum { BATCH_ROWS = 100, KEY_SIZE = 32, PAGE_MAX = 1000 };
+enum { PAGE_MAX = 1000 };
 
 struct bench {
     unsigned long keys, per_group, shards, pages, database_pid;
     struct cql_keyspace keyspace;
     struct fgw_meta *meta;
     struct fgw_bucket bucket;
-    struct fgw_cql_statement insert;
-    struct fgw_wait loaded;
-};
-
-struct loader {
-    struct bench *bench;
-    unsigned shard;
-    struct fgw_arena arena;
-    struct fgw_cql_value (*values)[7];
-    struct fgw_cql_write *writes;
-    size_t count;
 };
 
 static void die(const char *what, const struct fgw_error *error)
 {
     (void)fprintf(stderr, "%s: %s\n", what, fgw_error_message(error));
     exit(1);
-}
-
-/* -- loading ------------------------------------------------------------------------------------- */
-
-static size_t key_of(const struct bench *bench, unsigned long index, char out[KEY_SIZE])
-{
-    int len = snprintf(out, KEY_SIZE, "group-%06lu/%06lu", index / bench->per_group,
-                       index % bench->per_group);
-    return (size_t)len;
-}
-
-static void flush(struct loader *loader)
-{
-    struct fgw_error error;
-    fgw_error_init(&error);
-    if (loader->count > 0 && fgw_cql_batch(loader->bench->keyspace.client, loader->writes,
-                                           loader->count, NULL, &error) != FGW_OK) {
-        die("batch", &error);
-    }
-    loader->count = 0;
-    fgw_arena_reset(&loader->arena);
-}
-
-static void add(struct loader *loader, struct fgw_bytes key)
-{
-    struct fgw_object object = {.key = key,
-                                .size = 4096,
-                                .mtime_ms = fgw_clock_wall_ms(),
-                                .etag = FGW_LIT("d41d8cd98f00b204e9800998ecf8427e")};
-    struct fgw_row_state state = {.recent_count = 0};
-    struct fgw_id *rev = fgw_arena_alloc(&loader->arena, sizeof *rev);
-    struct fgw_cql_value *values = loader->values[loader->count];
-    struct fgw_buf row;
-    fgw_id_random(rev);
-    fgw_id_version(object.mtime_ms, NULL, &object.version_id);
-    object.owner_id = object.version_id;
-    fgw_buf_init(&row, 0);
-    fgw_row_encode_object(&row, &object, &state);
-    struct fgw_bytes bytes = fgw_arena_copy(&loader->arena, fgw_buf_bytes(&row));
-    fgw_buf_deinit(&row);
-    size_t listing = fgw_row_listing_size(bytes);
-    values[0] = fgw_cql_int(CQL_LIVE);
-    values[1] = cql_id_blob(rev);
-    values[2] = fgw_cql_blob(fgw_bytes_sub(bytes, 0, listing));
-    values[3] = fgw_cql_blob(fgw_bytes_sub(bytes, listing, SIZE_MAX));
-    values[4] = cql_id_uuid(&loader->bench->bucket.id);
-    values[5] = fgw_cql_int((int32_t)loader->shard);
-    values[6] = fgw_cql_blob(fgw_arena_copy(&loader->arena, key));
-    loader->writes[loader->count++] =
-        (struct fgw_cql_write){&loader->bench->insert, values, FGW_COUNT_OF(loader->values[0])};
-    if (loader->count == BATCH_ROWS) {
-        flush(loader);
-    }
-}
-
-static void load_shard(void *arg)
-{
-    struct loader *loader = arg;
-    struct bench *bench = loader->bench;
-    fgw_arena_init(&loader->arena, 0);
-    loader->values = fgw_xcalloc(BATCH_ROWS, sizeof *loader->values);
-    loader->writes = fgw_xcalloc(BATCH_ROWS, sizeof *loader->writes);
-    for (unsigned long i = 0; i < bench->keys; i++) {
-        char text[KEY_SIZE];
-        struct fgw_bytes key = fgw_bytes((const uint8_t *)text, key_of(bench, i, text));
-        struct cql_place place = {&bench->bucket.id, key};
-        if (cql_shard(&place) == (int32_t)loader->shard) {
-            add(loader, key);
-        }
-    }
-    flush(loader);
-    fgw_arena_deinit(&loader->arena);
-    fgw_xfree(loader->values);
-    fgw_xfree(loader->writes);
-    fgw_wait_signal(&bench->loaded);
-}
-
-static void load(struct bench *bench)
-{
-    char *text = fgw_xmalloc(256);
-    unsigned shards = cql_shards(&bench->bucket.id);
-    struct loader *loaders = fgw_xcalloc(shards, sizeof *loaders);
-    uint64_t start_ms = fgw_clock_boot_ms();
-    (void)snprintf(text, 256,
-                   "INSERT INTO %s.objects (state, rev, listing, data, bucket_id, shard, key)"
-                   " VALUES (?, ?, ?, ?, ?, ?, ?)",
-                   bench->keyspace.name);
-    bench->insert = (struct fgw_cql_statement){"load", text, FGW_CQL_WRITE, true};
-    for (unsigned done = 0; done < shards;) { /* a few at a time */
-        unsigned some = shards - done < 8 ? shards - done : 8;
-        fgw_wait_init(&bench->loaded, some);
-        for (unsigned i = 0; i < some; i++, done++) {
-            loaders[done] = (struct loader){.bench = bench, .shard = done};
-            fgw_fiber_spawn(fgw_loop_current(), load_shard, &loaders[done]);
-        }
-        fgw_wait_for(&bench->loaded);
-    }
-    fgw_xfree(loaders);
-    (void)printf("{\"loaded\": %lu, \"shards\": %u, \"seconds\": %.1f}\n", bench->keys, shards,
-                 (double)(fgw_clock_boot_ms() - start_ms) / 1000);
-    (void)fflush(stdout);
 }
 
 /* -- listing ------------------------------------------------------------------------------------- */
@@ -251,6 +139,16 @@ static void list(struct bench *bench, const char *name, struct fgw_bytes delimit
 
 /* -- the run --------------------------------------------------------------------------------------- */
 
+static void load(struct bench *bench)
+{
+    struct cql_heads heads = {&bench->keyspace, &bench->bucket, bench->keys, bench->per_group};
+    uint64_t start_ms = fgw_clock_boot_ms();
+    cql_heads_load(&heads);
+    (void)printf("{\"loaded\": %lu, \"shards\": %u, \"seconds\": %.1f}\n", bench->keys,
+                 cql_shards(&bench->bucket.id), (double)(fgw_clock_boot_ms() - start_ms) / 1000);
+    (void)fflush(stdout);
+}
+
 static struct fgw_cql_client *client(void *context)
 {
     return ((struct bench *)context)->keyspace.client;
@@ -287,7 +185,6 @@ static void run(void *arg)
     bench->meta->ops->free(bench->meta);
     memory_blobs_free(blobs);
     fgw_arena_deinit(&arena);
-    fgw_xfree((char *)(uintptr_t)bench->insert.text);
 }
 
 int main(int argc, char **argv)

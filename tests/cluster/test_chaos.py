@@ -34,6 +34,7 @@ PART = 5 * 1024 * 1024
 REPLICAS, SHARED = 2, 8  # one body in so many is another key's, too
 HOUR_MS = 3600 * 1000
 LIMIT_S = 180
+DOWN_S = 12  # a node that is away for longer is taken for dead, and what it held is made anew elsewhere
 
 
 def client(member, attempts=1):
@@ -193,11 +194,19 @@ class Faults:
         writes = self.rng.randrange(1, 40)
         # of its own: how often connections draw is not the seed's
         cuts = random.Random(self.rng.random())
+        dead_s = DOWN_S + self.rng.uniform(1, 8)
 
         def back():
             self.restart(node)
 
+
+        def stay_away(begin):
+            begin()
+            time.sleep(dead_s)
+
         yield 4, "kill a node", node.kill, node.start
+        yield 1, "a killed node taken for dead", lambda: stay_away(node.kill), node.start
+        yield 1, "a stopped node taken for dead", lambda: stay_away(node.pause), node.resume
         yield 3, "stop a node", node.pause, node.resume
         yield 2, "cut a node off", gate.shut, gate.open
         yield 2, "stall a node's connections", gate.stall, gate.open
@@ -247,7 +256,8 @@ def chaos(request, tmp_path):
         shared = request.getfixturevalue("cassandra")
         address, keyspace = shared.address, f"fgw_test_chaos{os.getpid()}"
     started = Cluster(tmp_path / "cluster", nodes=4, proxies=2, address=address, keyspace=keyspace,
-                      settings={"FGW_RELEASE_DELAY": "1s", "FGW_NODE_DOWN_AFTER": "30s"})
+                      settings={"FGW_RELEASE_DELAY": "1s", "FGW_NODE_DOWN_AFTER": f"{DOWN_S}s",
+                                "FGW_TEST_DATABASE_GOOD_MS": "1000"})
     started.own_database = own
     started.lay_out()
     started.gate = Gate(address)
@@ -341,6 +351,15 @@ def tell_unanswered(record, faults):
         print(f"{count:6} {why}")
 
 
+def check_deaths(cluster, faults):
+    """A fault that outlasted the limit was seen as that."""
+    declared = sum(node.log_path.read_text(encoding="utf-8", errors="replace").count(" is away")
+                   for node in cluster.nodes)
+    deaths = sum("taken for dead" in line for line in faults.log)
+    print(f"{deaths} times a node was away for longer than {DOWN_S} s, {declared} times declared so")
+    assert deaths == 0 or declared > 0
+
+
 def run(cluster, seed, seconds, folder):
     client(cluster.proxies[0], attempts=5).create_bucket(Bucket=BUCKET)
     time.sleep(1.5)
@@ -376,6 +395,7 @@ def run(cluster, seed, seconds, folder):
     several = sum(len(named) > 1 for named in blobs.values())
     multipart = sum("-" in etag for etag in heads.values())
     print(f"{len(heads)} objects, {multipart} of uploads, {several} of these of several parts")
+    check_deaths(cluster, faults)
     check_blobs(cluster, record, heads, blobs)
 
 

@@ -61,6 +61,7 @@ struct cql {
     struct cql_worker *workers;     /* options.workers, and one for threads that are no worker */
     _Atomic uint64_t generation;    /* bumped when this process changes a bucket or an identity */
     _Atomic uint64_t complained_ms; /* last log line of an error of the whole database */
+    _Atomic unsigned scans; /* that run now */
     struct fgw_cql_rounds *rounds;
 };
 
@@ -380,8 +381,13 @@ struct cql_scan {
     unsigned shards;
     int32_t page_rows; /* of one shard */
     int32_t rows_most; /* they grow up to this */
-    unsigned seeks;    /* since rows were read */
+    size_t wanted;     /* entries, over all shards */
+    unsigned seeks;    /* past prefixes, since rows were read */
+    size_t prefixes;   /* likewise, since the beginning */
     size_t rows_read;
+    size_t bytes_read; /* those rows in memory */
+    size_t round_rows; /* the last round */
+    uint64_t round_ms;
     struct cql_stream *streams; /* one a shard */
     unsigned *heap;             /* shards with rows, smallest key first */
     unsigned heap_size;

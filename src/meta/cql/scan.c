@@ -3,16 +3,21 @@
  * and again only for shards that ran dry, so that a list page costs one round, rarely two.
  *
  * Rows are what a database takes time for, so a page asks for little more than it returns. Where a
- * caller seeks past common prefixes, how much there is between them is not known: pages grow while
- * several prefixes were seen in the last one, and shrink while a whole page lay under one.
+ * caller seeks past common prefixes, how much there is between them is not known beforehand: pages
+ * grow to what the entries still wanted take by what those so far have taken, and shrink while a
+ * whole page lay under one prefix.
  */
 #include <math.h>
+#include <stdatomic.h>
 
+#include "base/clock.h"
 #include "meta/cql/cql_internal.h"
 #include "meta/lister.h"
 
-/* A scan asks for at most so many rows in one round. */
-enum { ROUND_ROWS_MAX = 16384 };
+/* What one round of a scan may bring: so many rows (more only as fast as the last round was brought),
+ * and so much memory, of which all scans of the process have a share. */
+enum { ROUND_ROWS = 16384, ROUND_MS = 1000, PAGE_ROWS_MAX = 16384, SCANS_AT_ONCE = 4 };
+enum { ROUND_BYTES_MAX = 24 << 20 };
 
 /* What a page of `wanted` entries takes from one shard of `shards`: the mean, three deviations and a
  * little: of 1,000 entries in 64 shards one page in fifty asks some shard once more. */
@@ -22,20 +27,20 @@ static int32_t rows_per_shard(size_t wanted, unsigned shards)
     return (int32_t)(mean + 3 * sqrt(mean) + 3);
 }
 
-static int32_t rows_most(unsigned shards)
-{
-    int32_t most = (int32_t)(ROUND_ROWS_MAX / shards);
-    return most < CQL_SCAN_ROWS_LEAST ? CQL_SCAN_ROWS_LEAST : most > 1000 ? 1000 : most;
-}
-
 void cql_scan_init(struct cql_scan *scan, struct fgw_bytes start, struct fgw_bytes prefix,
                    size_t wanted)
 {
     scan->shards = cql_shards(&scan->bucket_id);
+    scan->wanted = wanted;
     scan->page_rows = rows_per_shard(wanted, scan->shards);
-    scan->rows_most = rows_most(scan->shards);
+    scan->rows_most = PAGE_ROWS_MAX;
     scan->seeks = 0;
+    scan->prefixes = 0;
     scan->rows_read = 0;
+    scan->bytes_read = 0;
+    scan->round_rows = 0;
+    scan->round_ms = 0;
+    atomic_fetch_add(&scan->cql->scans, 1);
     scan->streams = fgw_xcalloc(scan->shards, sizeof *scan->streams);
     scan->heap = fgw_xcalloc(scan->shards, sizeof *scan->heap);
     scan->heap_size = 0;
@@ -63,6 +68,7 @@ void cql_scan_deinit(struct cql_scan *scan)
     fgw_xfree(scan->streams);
     fgw_xfree(scan->heap);
     fgw_buf_deinit(&scan->to);
+    atomic_fetch_sub(&scan->cql->scans, 1);
 }
 
 /* -- pages ---------------------------------------------------------------------------------------- */
@@ -183,14 +189,40 @@ static void join_dry(struct cql_scan *scan, size_t few)
     }
 }
 
+/* What one round may bring, by the rows seen so far. */
+static double round_rows_most(const struct cql_scan *scan)
+{
+    unsigned scans = atomic_load(&scan->cql->scans);
+    double bytes = ROUND_BYTES_MAX;
+    if (scans > SCANS_AT_ONCE) {
+        bytes = bytes * SCANS_AT_ONCE / scans;
+    }
+    double by_size = bytes * (double)scan->rows_read / (double)(scan->bytes_read + 1);
+    double by_time = (double)scan->round_rows * ROUND_MS / (double)(scan->round_ms + 1);
+    double rows = by_time > ROUND_ROWS ? by_time : ROUND_ROWS;
+    return by_size < rows ? by_size : rows;
+}
+
+/* What the prefixes still wanted take from one shard, if they are like those seen. */
+static int32_t rows_to_the_end(const struct cql_scan *scan)
+{
+    size_t left = scan->wanted > scan->prefixes ? scan->wanted - scan->prefixes : 1;
+    size_t rows = left * (scan->rows_read / scan->prefixes + 1);
+    int32_t most = (int32_t)(round_rows_most(scan) / scan->shards);
+    most = most < scan->rows_most ? most : scan->rows_most;
+    int32_t wanted = rows_per_shard(rows, scan->shards);
+    return wanted < most ? wanted : most;
+}
+
 static void adapt(struct cql_scan *scan)
 {
     int32_t rows = scan->page_rows;
     unsigned seeks = scan->seeks;
     scan->seeks = 0;
     if (seeks >= 2) {
-        join_dry(scan, (size_t)rows / 2);
-        scan->page_rows = rows * 4 < scan->rows_most ? rows * 4 : scan->rows_most;
+        int32_t more = rows_to_the_end(scan);
+        scan->page_rows = more > rows ? more : rows;
+        join_dry(scan, (size_t)scan->page_rows / 2);
     } else if (seeks == 1) {
         scan->page_rows = rows / 2 > CQL_SCAN_ROWS_LEAST ? rows / 2 : CQL_SCAN_ROWS_LEAST;
     }
@@ -199,9 +231,14 @@ static void adapt(struct cql_scan *scan)
 /* Until every shard has a row or is at its end: pages may be empty with more to come. */
 static enum fgw_err fill(struct cql_scan *scan, struct fgw_error *error)
 {
-    if (scan->within == 0 && any_dry(scan)) {
+    if (!any_dry(scan)) {
+        return FGW_OK;
+    }
+    if (scan->within == 0) {
         adapt(scan);
     }
+    uint64_t start_ms = fgw_clock_boot_ms();
+    size_t had = scan->rows_read;
     while (any_dry(scan)) {
         for (unsigned next = 0; next < scan->shards;) {
             enum fgw_err err = fill_some(scan, &next, error);
@@ -210,6 +247,8 @@ static enum fgw_err fill(struct cql_scan *scan, struct fgw_error *error)
             }
         }
     }
+    scan->round_ms = fgw_clock_boot_ms() - start_ms;
+    scan->round_rows = scan->rows_read - had;
     return FGW_OK;
 }
 
@@ -295,6 +334,7 @@ void cql_scan_seek(struct cql_scan *scan, struct fgw_bytes key)
         }
     }
     scan->seeks++;
+    scan->prefixes++;
     scan->heap_valid = false;
 }
 

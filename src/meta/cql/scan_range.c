@@ -197,6 +197,7 @@ enum fgw_err cql_stream_take(struct cql_scan *scan, unsigned shard, struct fgw_c
     }
     enum fgw_err err = cql_entries_take(&stream->arena, result, &stream->rows, &stream->count);
     scan->rows_read += stream->count;
+    scan->bytes_read += stream->arena.used_bytes;
     fgw_cql_result_free(result);
     return err;
 }

@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/rng.h"
+#include "contract/meta/cql_heads.h"
 #include "contract/meta/memory_blobs.h"
 #include "event/fiber.h"
 #include "meta/cql/cql.h"
@@ -194,6 +195,28 @@ static void list_costs(struct contract *c, const struct fgw_bucket *bucket,
     fgw_meta_cql_count_rounds(c->meta, NULL);
 }
 
+/* With a delimiter: 1 + prefixes / 100, here for 102 prefixes of 100 keys each. */
+static void prefixes_cost(struct world *world)
+{
+    enum { PREFIXES = 102, KEYS_EACH = 100 };
+    struct contract *c = &world->c;
+    struct fgw_cql_rounds rounds = {0};
+    struct fgw_bucket bucket = contract_bucket(c, FGW_VERSIONING_NEVER);
+    struct cql_heads heads = {&world->keyspace, &bucket, (unsigned long)PREFIXES * KEYS_EACH,
+                              KEYS_EACH};
+    struct fgw_list_query query = {.delimiter = FGW_LIT("/"), .max = 1000};
+    struct fgw_object_list list;
+    cql_heads_load(&heads);
+    fgw_meta_cql_count_rounds(c->meta, &rounds);
+    MUST_ANSWER(c->meta->ops->object_list(c->meta, &c->arena, &bucket, &query, &list, &c->error),
+                FGW_OK);
+    fgw_meta_cql_count_rounds(c->meta, NULL);
+    MUST(list.count == PREFIXES && !list.truncated);
+    (void)fprintf(stderr, "    %2u rounds: %zu prefixes of %u keys\n", rounds.rounds, list.count,
+                  KEYS_EACH);
+    MUST(rounds.rounds * 100 <= 100 + list.count);
+}
+
 /* A claim that was left on a version is seen through, at the price of one round. */
 static void promotion_costs(struct world *world)
 {
@@ -277,6 +300,7 @@ static void case_rounds(struct world *world)
                                             NULL, &written, &c->error),
                 FGW_OK);
     list_costs(c, &versioned, &rounds);
+    prefixes_cost(world);
     promotion_costs(world);
 }
 
